@@ -24,18 +24,22 @@ MAN        ?= bin/man
 WRITTEN    := $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 # The same bytes for the same files.
 TAR        := tar --sort=name --mtime=@$(WRITTEN) --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --use-compress-program='gzip -n' -cf
-HELM       := go -C test/deploy tool helm
+# `go tool` would ignore GOFLAGS, and compile all of it once more.
+HELM       := go -C test/deploy build -o $(CURDIR)/bin/ tool && $(CURDIR)/bin/helm
 # In inputs: where it is a duration, Go fails a test that is busy when it ends (golang.org/issue/75804).
 FUZZ_TIME  ?= 200x
-# The end-to-end tests mostly wait, and each package runs two at once: run one more package at a time than there
-# are CPUs, the longest first.
-AT_ONCE    := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-E2E        := $(addprefix ./test/e2e/,protect reload sync kinds) ./test/...
-# `make verify` vets.
-GO_TEST    := go test -vet=off
-# The race detector needs cgo, and so a C compiler.
+# The end-to-end tests mostly wait: run as many packages at a time as there are CPUs, the longest first, and twice as
+# many tests of each.
+CPUS       := $(shell getconf _NPROCESSORS_ONLN)
+E2E        := $(addprefix ./test/e2e/,reload protect sync kinds service status property) ./test/...
+# `make verify` vets. The time limit ends a test that hangs, on a machine of any speed that compiles everything first.
+GO_TEST    := go test -vet=off -timeout 40m
+# The race detector needs cgo, and so a C compiler. Only packages whose code or tests run at the same time as others can race.
 RACE       := $(if $(shell command -v gcc || command -v clang),-race,)
 RACE_TEST  := $(if $(RACE),CGO_ENABLED=1 )$(GO_TEST) $(RACE)
+CONCURRENT := '^\s*go [a-z]|^\s*"sync(/atomic)?"$$|\.Go\(|AfterFunc|\.Parallel\(|httptest\.New|client-go/(tools/cache|informers)'
+UNITS       = $(patsubst $(CURDIR)/%,./%,$(shell go list -f '{{.Dir}}' $(UNIT)))
+RACY        = $(filter $(sort $(patsubst %/,./%,$(dir $(shell grep -rlE --include='*.go' $(CONCURRENT) $(UNIT:./%/...=%))))),$(UNITS))
 
 .DEFAULT_GOAL := help
 
@@ -45,39 +49,59 @@ help: ## list the verbs
 
 .PHONY: run
 run: build ## play the main job on a real control plane; KEEP=1 leaves it running, NODE=1 runs the pods, as root
+	@[ -e .cluster/bin/kube-apiserver ] || echo "building the scenario, and then the control plane …"
 	@go run ./test/scenario/cmd/play -binary bin/headwater -config configs/headwater.yaml $(if $(KEEP),-keep) $(if $(NODE),-node)
 
 .PHONY: test
-test: build control-plane ## all tests: unit, and end to end on a real control plane
+test: build control-plane compile-tests ## all tests: unit, and end to end on a real control plane
 	@$(MAKE) --no-print-directory -j3 e2e unit chart
+
+# One after the other, before anything is tested: compilers take all CPUs, and the end-to-end tests need some.
+.PHONY: compile-tests
+compile-tests:
+	@echo "compiling the end-to-end tests (1/3), the first time takes minutes …"
+	@go list -export -deps -test $(E2E) $(filter-out $(RACY),$(UNITS)) >/dev/null
+	@echo "compiling the unit tests (2/3), the first time takes minutes …"
+	@$(if $(RACE),CGO_ENABLED=1 )go list -export -deps -test $(RACE) $(RACY) >/dev/null
+	@echo "compiling the tests of the chart (3/3), the first time takes minutes …"
+	@go -C test/deploy list -export -deps -test ./... tool >/dev/null
+
+.PHONY: test-busy
+test-busy: build control-plane ## `make test` beside four busy loops: no test may depend on how fast the machine is
+	@for loop in 1 2 3 4; do (while :; do :; done) & done; trap 'kill $$(jobs -p)' EXIT; $(MAKE) --no-print-directory test
 
 .PHONY: e2e
 e2e: build control-plane ## end-to-end tests alone, on a real control plane
-	$(GO_TEST) -p $(AT_ONCE) -timeout 40m $(E2E)
+	$(GO_TEST) -count=1 -p $(CPUS) -parallel $(shell expr $(CPUS) + $(CPUS)) $(E2E)
 
 .PHONY: unit
 unit: ## unit tests alone, without a control plane
-	$(RACE_TEST) $(UNIT)
+	@$(RACE_TEST) $(RACY)
+	@$(GO_TEST) $(filter-out $(RACY),$(UNITS))
 
 .PHONY: chart
 chart: ## lint and render the Helm chart, try the alerts, build the binary twice; UPDATE=1 writes what is made from the chart
-	cd test/deploy && UPDATE=$(UPDATE) go test -count=1 -timeout 30m ./...
+	cd test/deploy && UPDATE=$(UPDATE) $(GO_TEST) -count=1 ./...
+
+.PHONY: test-release
+test-release: ## build the files of a release for every platform, which compiles everything once more
+	cd test/deploy && $(GO_TEST) -tags release -count=1 -run TestAReleaseHasBothPlatforms ./...
 
 .PHONY: test-page
 test-page: build control-plane ## try the web page in a real Chromium, which must be installed
-	cd test/page && go test -count=1 -timeout 10m ./...
+	cd test/page && $(GO_TEST) -count=1 ./...
 
 .PHONY: test-cel
 test-cel: ## try what Headwater has the API server evaluate in the API server's own CEL
-	cd test/cel && go test -count=1 ./...
+	cd test/cel && $(GO_TEST) -count=1 ./...
 
 .PHONY: screenshot
 screenshot: build control-plane ## take new pictures of the web page for the README, in a real Chromium
-	cd test/page && UPDATE=1 go test -count=1 -timeout 10m -run TestThePageIsPictured ./...
+	cd test/page && UPDATE=1 $(GO_TEST) -count=1 -run TestThePageIsPictured ./...
 
 .PHONY: bench
 bench: build control-plane ## measure against a floor taken in the same run; BENCH="-n 10000" for more, "-o FILE" for benchstat, UPDATE=1 writes the documents
-	@go test -run '^$$' -bench . ./protect
+	@$(GO_TEST) -run '^$$' -bench . ./protect
 	@go run ./test/bench $(if $(UPDATE),-figures .) $(BENCH)
 
 .PHONY: figures
@@ -90,7 +114,7 @@ cost: build control-plane ## measure what one more clone, consumer or admission 
 
 .PHONY: test-rollouts
 test-rollouts: build control-plane ## restart 200 Deployments that roll out, on kwok's fake nodes; ROLLOUTS=1000 for more
-	go test -tags rollouts -count=1 -timeout 30m -v ./test/rollouts $(if $(ROLLOUTS),-args -deployments $(ROLLOUTS))
+	$(GO_TEST) -tags rollouts -count=1 -v ./test/rollouts $(if $(ROLLOUTS),-args -deployments $(ROLLOUTS))
 
 .PHONY: bench-peers
 bench-peers: ## time what any controller does in the cluster of KUBECONFIG; PEERS="-help" tells how, UPDATE=1 writes the documents
@@ -104,11 +128,12 @@ chaos: build control-plane ## make replicas and the control plane fail while oth
 test-node: ## test and measure with running containers; takes root, containerd, runc and busybox-static
 	@go run ./test/node/cmd/missing
 	@$(MAKE) --no-print-directory build control-plane
-	go test -tags node -count=1 -timeout 10m -v ./test/node/...
+	$(GO_TEST) -tags node -count=1 -v -parallel $(CPUS) ./test/node/...
 	@go run ./test/bench -only refresh -n 10 -unrelated 0 -rounds 3 -strict=false $(BENCH)
 
 .PHONY: build
 build: ## build bin/headwater
+	@[ -e bin/headwater ] || echo "building bin/headwater, the first time takes minutes …"
 	@$(GO_BUILD) -o bin/headwater ./cmd/headwater
 
 .PHONY: release-files
@@ -131,7 +156,7 @@ release-files: ## build what a release publishes into bin/release, and publish n
 .PHONY: man
 man: ## write the man pages of the commands into MAN
 	@mkdir -p $(MAN)
-	@out=$$(SOURCE_DATE_EPOCH=$(WRITTEN) MAN=$(abspath $(MAN)) go test -count=1 ./cmd/headwater -run TestEveryCommandHasAManPage) || { echo "$$out"; exit 1; }
+	@out=$$(SOURCE_DATE_EPOCH=$(WRITTEN) MAN=$(abspath $(MAN)) $(GO_TEST) -count=1 ./cmd/headwater -run TestEveryCommandHasAManPage) || { echo "$$out"; exit 1; }
 
 .PHONY: release-check
 release-check: ## fail unless VERSION is the version of the chart
@@ -161,6 +186,14 @@ lint: ## run the linters
 .PHONY: vulncheck
 vulncheck: ## ask the Go vulnerability database, at vuln.go.dev, what the binary's code calls
 	go tool -modfile=test/vuln/go.mod govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
+
+# Go's checksum database verifies the scanner. Renovate updates its version.
+# renovate: datasource=go depName=github.com/anchore/grype
+GRYPE := v0.121.3
+
+.PHONY: scan
+scan: ## ask the vulnerability database of Grype about an image, such as IMAGE=registry:HOST/PATH@DIGEST
+	GOFLAGS=-mod=mod go run github.com/anchore/grype/cmd/grype@$(GRYPE) $(IMAGE) --only-fixed --fail-on high
 
 .PHONY: fmt
 fmt: ## format the code

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/rest"
+	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
@@ -95,7 +96,7 @@ func TestAccessCountsClusterRoleBindingsOnly(t *testing.T) {
 	require.Contains(t, caches.Pending(), "cluster role bindings")
 
 	go access.bindings.Run(t.Context())
-	require.Eventually(t, access.hasSynced, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, access.hasSynced, time.Minute, 5*time.Millisecond)
 	names := func(role string) (names []string) {
 		for _, name := range []string{"a", "b", "c", "d", alice} {
 			if access.isBound(decide.User{Name: name}, role) {
@@ -108,6 +109,9 @@ func TestAccessCountsClusterRoleBindingsOnly(t *testing.T) {
 	require.Equal(t, []string{"d"}, names("viewer"))
 	require.Empty(t, names("absent"))
 
+	require.Eventually(t, func() bool { // a fake client tells of nothing from before the watch
+		return slices.ContainsFunc(client.Actions(), func(a k8stesting.Action) bool { return a.Matches("watch", "clusterrolebindings") })
+	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, client.RbacV1().ClusterRoleBindings().Delete(t.Context(), "two", metav1.DeleteOptions{}))
-	require.Eventually(t, func() bool { return len(names("editor")) == 1 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(names("editor")) == 1 }, time.Minute, 5*time.Millisecond)
 }

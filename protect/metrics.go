@@ -20,7 +20,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_protect_requests_total",
-			Help: "Reviews of writes to protected objects by the webhook, by rule, operation, verdict (allowed, denied, warned, audited) and reason. The webhook is not asked about what the API server's policies refuse: with protect.engine Both, the default, or Policy, see apiserver_validating_admission_policy_check_total of the API server.",
+			Help: "Reviews of writes to protected objects by the webhook, by rule, operation, verdict (allowed, denied, warned, audited, or unconfirmed for a violation by a creation or by a change of an object that Headwater does not cache) and reason. The webhook is not asked about what the API server's policies refuse: with protect.engine Both, the default, or Policy, see apiserver_validating_admission_policy_check_total of the API server.",
 		}, []string{"rule", "operation", "verdict", "reason"}),
 		configs: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_protect_configurations_total",
@@ -37,11 +37,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) reviewed(request decide.Request, verdict decide.Verdict, took time.Duration) {
+func (m *metrics) reviewed(request decide.Request, verdict decide.Verdict, outcome decide.Outcome, took time.Duration) {
 	operation := string(request.Operation)
 	if operation == "" {
 		operation = "Other"
 	}
-	m.requests.WithLabelValues(verdict.Rule, operation, string(verdict.Outcome()), string(verdict.Reason)).Inc()
+	m.requests.WithLabelValues(verdict.Rule, operation, string(outcome), string(verdict.Reason)).Inc()
 	m.seconds.Observe(took.Seconds())
 }

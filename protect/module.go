@@ -16,6 +16,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/configmap"
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
@@ -61,6 +62,8 @@ type Options struct {
 	// Settle is how long a new CA is published before the webhook serves a
 	// certificate that it signed. Zero means certs.DefaultSettle.
 	Settle time.Duration
+	// TLS are the versions and cipher suites that the webhook serves.
+	TLS serve.TLS
 	// Configuration is Headwater's own ConfigMap. The webhook validates writes
 	// to it while it is registered.
 	Configuration decide.OwnConfiguration
@@ -86,6 +89,7 @@ type params struct {
 	fx.In
 
 	Clients  *kube.Clients
+	Key      *digestkey.Key
 	Caches   *informers.Caches
 	Events   *events.Recorder
 	Registry *prometheus.Registry
@@ -94,7 +98,6 @@ type params struct {
 	Options  Options
 	Identity *Identity
 	Settings *live.Value[spec.Settings]
-	Observer Observer `optional:"true"`
 }
 
 // result is what the module provides to the application.
@@ -132,16 +135,18 @@ func newModule(p params) (result, error) {
 	certificateMetrics := certs.NewMetrics(p.Registry)
 	world := cachedWorld{identity: p.Identity, settings: p.Settings, caches: p.Caches, access: access, clock: clk}
 	probing := decide.ServiceAccountUser(p.Options.Namespace, prove.ProverAccount)
-	record := recorder{
-		prober: probing,
-		rules:  p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log,
-		observer: p.Observer,
-	}
+	record := newRecorder(p, probing)
 	decide := decider(p, world)
 	keeper := certs.NewKeeper(p.Clients.Typed, certificateOrigin(p, endpoint, clk, certificateMetrics), cmp.Or(p.Options.Settle, certs.DefaultSettle), clk, certificateMetrics, p.Log)
-	reviewer := webhook.NewReviewer(world.ready, decide, record.record, clk, p.Log)
-	server := webhook.NewServer(cmp.Or(p.Options.WebhookAddress, defaultAddress), p.Options.Drain, reviewer, keeper.Serving, p.Log)
-	prober, err := p.Clients.As(probing)
+	endpointFor := func(bundle []byte) spec.Endpoint { return withSegment(endpoint, p.Key, bundle) }
+	paths := webhook.NewPaths(clk)
+	keeper.OnRegistered = paths.Registered
+	keeper.OnChange(func() { paths.Expect(endpointFor(keeper.Bundle()).Segment) })
+	reviewer := webhook.NewReviewer(webhook.Reviewer{
+		ScopeAt: paths.ScopeAt, Ready: world.ready, Decide: decide, Own: p.Options.Configuration, Record: record.record, Clock: clk, Log: p.Log,
+	})
+	server := webhook.NewServer(cmp.Or(p.Options.WebhookAddress, defaultAddress), p.Options.Drain, reviewer, p.Options.TLS.Config(keeper.Serving), p.Log)
+	prober, err := p.Clients.As(probing, prove.ProverGroup)
 	if err != nil {
 		return result{}, err
 	}
@@ -153,7 +158,7 @@ func newModule(p params) (result, error) {
 		Client: p.Clients.Typed, Versions: register.Versions{Store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: register.RegisteredConfigMap}},
 		Rules: p.Rules, Settings: p.Settings, World: world.world, WorldReady: world.ready,
 		SourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
-		Endpoint:    endpoint, Own: p.Options.Configuration, Bundle: keeper.Bundle, Answering: server.Listening,
+		Endpoint:    endpointFor, Own: p.Options.Configuration, Bundle: keeper.Bundle, Answering: server.Listening,
 		Proof: prover.Proof, OnChange: prover.Changed,
 		Clock: clk, Events: p.Events, Metrics: register.NewMetrics(p.Registry), Log: p.Log, Wake: loop.NewWake(),
 	}
@@ -162,12 +167,7 @@ func newModule(p params) (result, error) {
 	if err := access.onChange(registration.Bound); err != nil {
 		return result{}, err
 	}
-	if _, err := p.Caches.Sources.OnChange(func(change informers.Change[*object.Full]) {
-		if change.Added || change.Deleted || !maps.Equal(change.Old.Labels, change.New.Labels) { // a label can make an object a source
-			registration.Changed()
-			prover.Changed()
-		}
-	}); err != nil {
+	if err := onSources(p.Caches.Sources, registration.Changed, prover.Changed); err != nil {
 		return result{}, err
 	}
 	webhookNeeded := func() bool { return needed() && p.Settings.Load().Engine != spec.EnginePolicy }
@@ -180,6 +180,34 @@ func newModule(p params) (result, error) {
 		Permissions:  permissions(needed(), p.Settings.Load(), p.Options.Namespace),
 		Check:        newCheck(webhookNeeded, server, keeper), Certificate: keeper.Serving,
 	}, nil
+}
+
+func newRecorder(p params, prober string) recorder {
+	return recorder{
+		prober: prober, isKnown: knownObjects{p.Caches}.isKnown,
+		rules: p.Rules, source: p.Caches.Sources.Get, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log,
+	}
+}
+
+// onSources calls changed when there may be other sources than before.
+func onSources(sources *informers.Sources, changed ...func()) error {
+	_, err := sources.OnChange(func(change informers.Change[*object.Full]) {
+		if change.Added || change.Deleted || !maps.Equal(change.Old.Labels, change.New.Labels) { // a label can make an object a source
+			for _, call := range changed {
+				call()
+			}
+		}
+	})
+	return err
+}
+
+// withSegment returns endpoint with the segment for a CA bundle. It has none without a
+// bundle, or while the digest key is not loaded, which is before anything is registered.
+func withSegment(endpoint spec.Endpoint, key *digestkey.Key, bundle []byte) spec.Endpoint {
+	if hasher, err := key.Hasher(); err == nil && bundle != nil {
+		endpoint.Segment = hasher.Of("webhook-path", bundle).String()
+	}
+	return endpoint
 }
 
 // decider returns the function that decides a review.

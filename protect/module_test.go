@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
@@ -47,8 +48,10 @@ func build(t *testing.T, client *fake.Clientset, options Options, set *rules.Set
 	caches := newCaches(t, clients)
 	client.ClearActions()
 	events := events.NewRecorder(client, prometheus.NewRegistry(), log)
+	key, err := digestkey.NewEphemeral()
+	require.NoError(t, err)
 	app := fxtest.New(t, Module, fx.NopLogger,
-		fx.Supply(clients, caches, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), live.New(spec.Settings{Engine: spec.EngineWebhook})),
+		fx.Supply(clients, caches, key, events, prometheus.NewRegistry(), rules.NewLive(set), options, identified(), live.New(spec.Settings{Engine: spec.EngineWebhook})),
 		fx.Supply(fx.Annotate(log, fx.As(fx.Self()))),
 		fx.Populate(&got))
 	app.RequireStart().RequireStop()

@@ -19,9 +19,6 @@ func permissions(needed bool, settings spec.Settings, namespace string) []kube.P
 	all := append(recordPermissions(namespace), kube.Permission{
 		Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings", Verbs: []string{"list", "watch"},
 		For: "know which users hold a ClusterRole that exempts them from a rule",
-	}, kube.Permission{
-		Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: spec.OwnerName, Verbs: []string{"get"},
-		For: "set the owner of webhooks and policies, so that uninstalling Headwater deletes them",
 	})
 	if settings.Engine != spec.EnginePolicy {
 		all = append(all, webhookPermissions(namespace, settings.Certificates.SecretName)...)
@@ -54,7 +51,7 @@ func webhookPermissions(namespace, certificate string) []kube.Permission {
 		},
 		kube.Permission{
 			Resource: "secrets", Namespace: namespace, Name: spec.CertificateSecret,
-			Verbs: []string{"list", "watch", "update"}, For: "renew the webhook's certificate",
+			Verbs: []string{"list", "watch", "update", "delete"}, For: "renew the webhook's certificate",
 		})
 }
 
@@ -78,6 +75,10 @@ func recordPermissions(namespace string) []kube.Permission {
 	return []kube.Permission{
 		{
 			Resource: "serviceaccounts", Namespace: namespace, Name: prove.ProverAccount, Verbs: []string{"impersonate"},
+			For: "verify that an account without exemption is denied",
+		},
+		{
+			Resource: "groups", Name: prove.ProverGroup, Verbs: []string{"impersonate"},
 			For: "verify that an account without exemption is denied",
 		},
 		{

@@ -2,14 +2,17 @@ package protect
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/text"
 	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -18,41 +21,67 @@ import (
 // violation, and an Event for each denied or audited request. The API server
 // shows a warning to the requester, so warnings get no Event. The recorder
 // skips requests of the prover, which reports its own results. It never blocks.
+//
+// Others than the API server may send reviews. So it reports to people only what can
+// be true: a change of an object that is cached with the UID of the review's old object.
+// A creation has no old object. Its requester gets the denial, the API server's audit
+// log has it, and the metric counts it as unconfirmed.
 type recorder struct {
 	prober string
-	rules  *rules.Live[spec.Rule]
-	source func(object.Ref) (*object.Full, bool)
-	events interface{ Record(events.Event) }
+	// isKnown reports whether Headwater's caches have the old object of the request.
+	isKnown func(decide.Request) bool
+	rules   *rules.Live[spec.Rule]
+	source  func(object.Ref) (*object.Full, bool)
+	events  interface{ RecordDenial(events.Event) }
 	// observer is called for each violation, if it is set.
-	observer Observer
-	metrics  *metrics
-	log      *zap.Logger
+	metrics *metrics
+	log     *zap.Logger
 }
 
-// Observer receives each violation, to display it. Violated must not block.
-type Observer interface{ Violated(violation Violation) }
+// outcomeUnconfirmed is the outcome, in metrics, of a violation by a change of an object
+// that Headwater does not know.
+const outcomeUnconfirmed decide.Outcome = "unconfirmed"
 
-// Violation is a request that a rule does not allow. It contains names but no
-// values of objects.
-type Violation struct {
-	Outcome   decide.Outcome
-	User      string
-	Operation spec.Operation
-	Object    string
-	Rule      string
-	Why       string
-	DryRun    bool
+// maxName limits the names that reports show of a user, in bytes, maxGroups the groups.
+const maxName, maxGroups = 256, 20
+
+// knownObjects are the objects that Headwater caches.
+type knownObjects struct{ *informers.Caches }
+
+// isKnown reports whether the old object of the request is cached, with its UID.
+func (o knownObjects) isKnown(request decide.Request) bool {
+	if request.Old == nil || request.Old.UID == "" {
+		return false
+	}
+	if request.Kind == spec.KindNamespace {
+		namespace, found := o.Namespaces.Get("", request.Old.Name)
+		return found && namespace.UID == request.Old.UID
+	}
+	ref, known := request.Ref()
+	if !known {
+		return false
+	}
+	if source, found := o.Sources.Get(ref); found {
+		return source.UID == request.Old.UID
+	}
+	clone, found := o.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
+	return found && clone.UID == request.Old.UID
 }
 
 func (r recorder) record(request decide.Request, verdict decide.Verdict, took time.Duration) {
-	if request.User.Name == r.prober {
+	if request.User.Name == r.prober && request.User.UID == "" { // impersonated, as only the prover does
 		return
 	}
+	request.User = brief(request.User)
 	if request.Scope.About == decide.AboutConfiguration {
 		r.recordConfiguration(request, verdict)
 		return
 	}
-	r.metrics.reviewed(request, verdict, took)
+	if verdict.Message != "" && !r.isKnown(request) {
+		r.metrics.reviewed(request, verdict, outcomeUnconfirmed, took)
+		return
+	}
+	r.metrics.reviewed(request, verdict, verdict.Outcome(), took)
 	if verdict.Message == "" {
 		return
 	}
@@ -63,13 +92,27 @@ func (r recorder) record(request decide.Request, verdict decide.Verdict, took ti
 		zap.String("rule", verdict.Rule), zap.String("reason", string(verdict.Reason)),
 		zap.Strings("changed", verdict.Changed), zap.Bool("dryRun", request.DryRun),
 	)
-	if r.observer != nil {
-		r.observer.Violated(Violation{
-			Outcome: verdict.Outcome(), User: request.User.Name, Operation: request.Operation, Object: request.Object(),
-			Rule: verdict.Rule, Why: verdict.Message, DryRun: request.DryRun,
-		})
+	r.recordEvent(request, verdict)
+}
+
+// brief returns user as reports show it. Who may impersonate, or knows the path of the
+// webhook, chooses names.
+func brief(user decide.User) decide.User {
+	brief := func(name string) string {
+		return text.Truncate(strings.Join(strings.Fields(text.Printable(name)), " "), maxName)
 	}
-	// A dry run has no side effects.
+	user.Name = brief(user.Name)
+	var groups []string
+	for _, group := range user.Groups[:min(len(user.Groups), maxGroups)] {
+		groups = append(groups, brief(group))
+	}
+	user.Groups = groups
+	return user
+}
+
+// recordEvent records the Event of a request that violates a rule. A dry run has no side
+// effects.
+func (r recorder) recordEvent(request decide.Request, verdict decide.Verdict) {
 	outcome := verdict.Outcome()
 	if request.DryRun || outcome != decide.OutcomeDenied && outcome != decide.OutcomeAudited {
 		return
@@ -82,7 +125,7 @@ func (r recorder) record(request decide.Request, verdict decide.Verdict, took ti
 	if outcome == decide.OutcomeAudited {
 		reason = "Audited"
 	}
-	r.events.Record(events.Event{
+	r.events.RecordDenial(events.Event{
 		Rule: verdict.Rule, About: about, Warning: true, Reason: reason, Action: string(request.Operation),
 		Note: fmt.Sprintf("%s %s of %s by %s: %s", outcome, request.Operation, request.Object(), request.User.Name, verdict.Message),
 	})
@@ -100,8 +143,7 @@ func (r recorder) recordConfiguration(request decide.Request, verdict decide.Ver
 }
 
 // about returns the object of the Event: the object of the request. For a
-// namespace or an unknown object it is the subject of the rule. It is nil if
-// neither is known.
+// namespace it is the subject of the rule. It is nil if neither is known.
 func (r recorder) about(request decide.Request, ruleName string) *corev1.ObjectReference {
 	if ref, known := request.Ref(); known && request.Old != nil {
 		return &corev1.ObjectReference{

@@ -1,30 +1,32 @@
 package reload
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
-	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/live"
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/reload/evidence"
 	"github.com/headwater-k8s/headwater/reload/gather"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/optin"
+	"github.com/headwater-k8s/headwater/reload/posts"
 	"github.com/headwater-k8s/headwater/reload/report"
-	"github.com/headwater-k8s/headwater/reload/revisions"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/track"
+	"github.com/headwater-k8s/headwater/reload/unrestartable"
 )
 
 // defaultWorkers is how many consumers are reconciled at once.
@@ -34,72 +36,89 @@ const defaultWorkers = 32
 type controller struct {
 	rules     *rules.Live[spec.Rule]
 	settings  *live.Value[*spec.Compiled]
+	clients   *kube.Clients
 	caches    *informers.Caches
+	revisions *revisions.View
 	consumers *gather.Consumers
 	reads     *gather.Reader
 	digestKey *digestkey.Key
 	patcher   patcher
-	jobs      batchclient.JobsGetter
-	metrics   *report.Metrics
 	report    *report.Reporter
 	log       *zap.Logger
 	now       func() time.Time
 
 	queue    *queue.Runner[kinds.Key]
-	posts    *posts
 	memory   *track.Memory
 	rollouts *track.Rollouts
-	watch    *report.RolloutWatch
-	reports  *revisions.Reporter
+	evidence *evidence.Keeper
+	// started are the rollouts that Headwater started.
+	started       *report.Rollouts
+	posts         *posts.Sender
+	unrestartable *unrestartable.Reporter
 	// passed is true once every consumer was reconciled since this process leads.
 	passed atomic.Bool
 }
 
-// dependencies are what the app provides to the controller.
-type dependencies struct {
-	clients   *kube.Clients
-	caches    *informers.Caches
-	digestKey *digestkey.Key
-	events    *events.Recorder
-	rules     *rules.Live[spec.Rule]
-	settings  *live.Value[*spec.Compiled]
-	registry  *prometheus.Registry
-	observer  report.Observer
-	log       *zap.Logger
-	workers   int
-}
-
-func newController(d dependencies, consumers *gather.Consumers, recorded revisions.View, metrics *report.Metrics) *controller {
+func newController(p params, consumers *gather.Consumers, metrics *report.Metrics) *controller {
 	c := &controller{
-		rules: d.rules, settings: d.settings, caches: d.caches, consumers: consumers, digestKey: d.digestKey,
-		patcher: patcher{d.clients.Metadata, consumers.Optional.Resource}, jobs: d.clients.Typed.BatchV1(),
-		metrics: metrics, log: d.log, now: time.Now, memory: track.NewMemory(metrics.Waiting),
+		rules: p.Rules, settings: p.Settings, clients: p.Clients, caches: p.Caches, revisions: p.Revisions, consumers: consumers, digestKey: p.DigestKey,
+		patcher: patcher{p.Clients.Metadata, consumers.Optional.Resource}, log: p.Log, now: time.Now, memory: track.NewMemory(metrics.Waiting),
 	}
-	d.registry.MustRegister(consumers.Optional.Statuses("headwater_reload_kinds",
+	now := func() time.Time { return c.now() }
+	p.Registry.MustRegister(consumers.Optional.Statuses("headwater_reload_kinds",
 		"1 for each kind of workload that a cluster may lack, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
-	if d.workers <= 0 {
-		d.workers = defaultWorkers
-	}
-	c.reads = gather.NewReader(d.clients, d.caches, d.digestKey, d.registry, d.log)
-	c.reads.Wanted, c.reads.Done = c.isNeeded, c.objectRead
+	p.Registry.MustRegister(report.Restarts{Consumers: consumers, Now: now})
+	c.reads = gather.NewReader(p.Clients, p.Caches, p.DigestKey, p.Registry, p.Log)
+	c.reads.Wanted, c.reads.Done = func(ref object.Ref) bool { return c.look().IsNeeded(ref) }, c.objectRead
 	c.reads.Labels = func() bool { return optin.ReadLabels(c.settings.Load().Sections) }
-	c.report = report.NewReporter(report.ReporterParams{
-		Caches: d.caches, Rules: d.rules, Settings: d.settings, Consumers: consumers, Reads: c.reads, Events: d.events, Metrics: metrics,
-		Memory: c.memory, Observer: d.observer, Log: d.log, Now: func() time.Time { return c.now() },
-	})
-	c.queue = queue.New(queue.Options{Name: "reload", Workers: d.workers, Log: d.log, Registry: d.registry}, c.reconcile)
+	c.report = (&report.Reporter{
+		Caches: p.Caches, Settings: p.Settings, Consumers: consumers, Reads: c.reads, Events: p.Events, Metrics: metrics,
+		Memory: c.memory, Log: p.Log, Now: now,
+	}).Init()
+	c.queue = queue.New(queue.Options{Name: "reload", Workers: cmp.Or(p.Options.Workers, defaultWorkers), Log: p.Log, Registry: p.Registry}, c.reconcile)
 	c.queue.OnDrained(func() { c.passed.Store(true) })
-	c.rollouts = track.NewRollouts(d.settings, c.queue.Fresh, c.now)
-	c.watch = report.NewRolloutWatch(metrics)
-	c.posts = newPosts(d, consumers, metrics)
-	c.reports = revisions.NewReporter(revisions.Params{
-		Clients: d.clients, Caches: d.caches, View: recorded, Find: c.consumersOf, Wanted: c.needsReports, Registry: d.registry, Log: d.log,
-	})
+	c.rollouts = track.NewRollouts(p.Settings, c.queue.Fresh, now)
+	c.started = report.NewRollouts(c.report, c.gatherer)
+	c.posts = (&posts.Sender{Pods: consumers.Pods, Events: p.Events, Results: metrics.Posts, Log: p.Log}).Init(p.Registry)
+	c.unrestartable = &unrestartable.Reporter{Reporter: c.report, Gatherer: c.gatherer, Jobs: p.Clients.Typed.BatchV1()}
+	c.evidence = (&evidence.Keeper{
+		Caches: p.Caches, Revisions: p.Revisions, Process: p.Process, Client: p.Clients.Metadata, Rules: p.Rules, Find: c.readersOf,
+		Lost: c.unwatched, Log: p.Log.Named("evidence"), Now: now,
+	}).Init()
 	return c
 }
 
-// currentSettings returns the settings in force.
-func (c *controller) currentSettings() spec.Settings { return c.settings.Load().Settings }
+// unwatched returns a resource of consumers that has not been watched for so long; empty if
+// there is none.
+func (c *controller) unwatched(after time.Duration) string {
+	return c.clients.Watches.Lost(c.consumers.Resources(c.clients.Scope), after)
+}
+
+// look returns a view of the caches, by the rules and settings of now.
+func (c *controller) look() *gather.Gatherer {
+	return &gather.Gatherer{
+		Consumers: c.consumers, Caches: c.caches, Rules: c.rules.Load(), Settings: c.settings.Load(), Revisions: c.revisions,
+		Read: c.reads.Get, Memory: c.memory, Now: c.now(),
+	}
+}
+
+// gatherer returns a view that can compare data. It fails before the digest key is loaded.
+func (c *controller) gatherer() (g *gather.Gatherer, err error) {
+	g = c.look()
+	g.Installed = c.digestKey.InstalledAt()
+	g.Hasher, err = c.digestKey.Hasher()
+	return g, err
+}
+
+// readersOf finds the consumers of clone that read one of keys; nil means all keys.
+func (c *controller) readersOf(clone *object.Digested, keys []string) (found evidence.Found, err error) {
+	g, err := c.gatherer()
+	if err != nil {
+		return found, err
+	}
+	found.Consumers, found.Users, found.Unread = g.ReadersOf(clone, keys), c.consumers.PodsUsing(clone.Ref()), g.Reading
+	return found, nil
+}
 
 // run reconciles until ctx ends. At the start it reconciles everything that exists, so
 // it also acts on changes that it missed. Without rules and opt-in the caches of
@@ -108,36 +127,40 @@ func (c *controller) run(ctx context.Context) error {
 	c.memory.Lead()
 	c.queue.Open()
 	defer c.queue.Close()
-	c.posts.queue.Open()
-	defer c.posts.queue.Close()
+	c.posts.Queue.Open()
+	defer c.posts.Queue.Close()
 	c.reads.Queue.Open()
 	defer c.reads.Queue.Close()
-	defer c.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.enqueueAll(); c.reports.Recheck() })()
+	defer c.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.enqueueAll(); c.evidence.Recheck() })()
 	return c.caches.Follow(ctx, c.subscribe, c.work)
 }
 
 // work does everything that a leader does, until ctx ends.
 func (c *controller) work(ctx context.Context) {
 	c.rollouts.Lead()
-	c.watchEarlierRestarts()
-	defer c.watch.Clear()
+	for _, w := range c.consumers.AllWorkloads() {
+		if at := mark.ParseTime(w.Annotations[mark.RestartedAt]); !at.IsZero() { // an earlier leader restarted it
+			c.started.Watch.Begin(w, at, "", nil)
+		}
+	}
+	defer c.started.Watch.Clear()
 	c.log.Info("reload started: watching consumers of Secrets and ConfigMaps", zap.Int("rules", len(c.rules.Load().All())))
 	var background sync.WaitGroup
 	defer background.Wait()
-	background.Go(func() { c.posts.queue.Run(ctx) })
+	background.Go(func() { c.posts.Queue.Run(ctx) })
 	background.Go(func() { c.reads.Queue.Run(ctx) })
-	background.Go(func() { c.reports.Run(ctx) })
+	background.Go(func() { c.evidence.Run(ctx) })
 	background.Go(func() { runEvery(ctx, expireInterval, c.rollouts.Expire) })
-	background.Go(func() { runEvery(ctx, reportInterval, c.reportUnreached) })
+	background.Go(func() { runEvery(ctx, reportInterval, c.unrestartable.ReportDue) })
 	background.Go(func() { runEvery(ctx, reportInterval, c.report.EmitSummaries) })
-	background.Go(func() { runEvery(ctx, judgeInterval, c.judgeRollouts) })
+	background.Go(func() { runEvery(ctx, reportInterval, c.started.Judge) })
 	c.queue.Run(ctx)
 }
 
 const (
 	// expireInterval is how far a rollout may exceed workload.RolloutTimeout.
 	expireInterval = 5 * time.Second
-	// reportInterval is how late a summary may be reported.
+	// reportInterval is how late a summary may be reported, or a rollout judged.
 	reportInterval = time.Second
 )
 
@@ -154,28 +177,17 @@ func runEvery(ctx context.Context, period time.Duration, do func()) {
 	}
 }
 
-func (c *controller) subscribe() (all informers.Subscriptions, err error) {
+func (c *controller) subscribe(all *informers.Subscriptions) {
 	for _, kind := range kinds.WorkloadKinds() {
-		if err := all.Add(c.consumers.Workloads[kind].OnChange(c.workloadChanged)); err != nil {
-			return all, err
-		}
-	}
-	if err := all.Add(c.consumers.Optional.OnChange(c.workloadChanged)); err != nil {
-		return all, err
+		all.Add(c.consumers.Workloads[kind].OnChange(c.workloadChanged))
 	}
 	for _, kind := range object.Kinds {
-		if err := all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
-			return all, err
-		}
-		if err := all.Add(c.caches.Unmanaged[kind].OnChange(c.unmanagedChanged(kind))); err != nil {
-			return all, err
-		}
+		all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged))
+		all.Add(c.caches.Unmanaged[kind].OnChange(c.unmanagedChanged(kind)))
 	}
-	if err := all.Add(c.caches.Namespaces.OnChange(c.namespaceChanged)); err != nil {
-		return all, err
-	}
-	if err := all.Add(c.consumers.Pods.OnChange(c.podChanged)); err != nil {
-		return all, err
-	}
-	return all, all.Add(c.caches.Sources.OnChange(c.sourceChanged))
+	all.Add(c.consumers.Optional.OnChange(c.workloadChanged))
+	all.Add(c.consumers.Owners.OnChange(c.ownerChanged))
+	all.Add(c.consumers.Pods.OnChange(c.podChanged))
+	all.Add(c.caches.Namespaces.OnChange(c.namespaceChanged))
+	all.Add(c.caches.Sources.OnChange(c.sourceChanged))
 }

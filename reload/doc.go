@@ -2,13 +2,14 @@
 // cheapest way that works: no action, a refresh of its mounted files, or a rolling
 // restart.
 //
-//	watches ──▶ queue of consumers ──▶ gather ──▶ decide ──▶ patch of one consumer
+//	watches ──▶ queue of consumers ──▶ gather ──▶ decide ──▶ act: one patch ──▶ report
 //	                                     ▲                       │
-//	                                   track ◀───────────────────┴──▶ report
+//	                                   track ◀───────────────────┘
 //
 // In: rules, workloads, pods, digests of data. Out: patches of workloads and pods,
 // Events, metrics. The controller runs only on the leader.
 //
 // Rooms, each importing only those before it: kinds, refs, spec, optin, workload,
-// health, decide, track, gather, report, fields, explain.
+// health, consumerhealth, decide, track, gather, report, posts, unrestartable, evidence,
+// fields, explain.
 package reload

@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -22,6 +24,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // recorded is w with the baseline of what it consumes.
@@ -36,10 +39,16 @@ func (f *fixture) recorded(w *appsv1.Deployment, consumed ...decide.Input) *apps
 	if w.Annotations == nil {
 		w.Annotations = reloadtest.Notes{}
 	}
-	w.Annotations[mark.Baseline] = decide.Workload(hasher, w.UID, "", consumed).Baseline
+	w.Annotations[mark.Baseline] = firstSight(hasher, w.UID, consumed...).Baseline
 	_, err = f.client.AppsV1().Deployments(w.Namespace).Update(f.t.Context(), w, metav1.UpdateOptions{})
 	require.NoError(f.t, err)
 	return w
+}
+
+// firstSight is the decision about a workload without a baseline.
+func firstSight(hasher *digest.Hasher, uid types.UID, consumed ...decide.Input) decide.Decision {
+	w := &workload.Workload{ObjectMeta: metav1.ObjectMeta{UID: uid}, Kind: kinds.KindDeployment}
+	return decide.Workload(decide.State{Hasher: hasher, Workload: w, Owner: workload.RootOwner{Root: w}, Inputs: consumed})
 }
 
 func reading(mode refs.Mode, keys ...string) decide.Input {
@@ -261,7 +270,7 @@ func TestExplainingWhyARestartWaits(t *testing.T) {
 	require.NoError(t, f.key.Load(t.Context()))
 	hasher, err := f.key.Hasher()
 	require.NoError(t, err)
-	before := decide.Workload(hasher, deployment.UID, "", []decide.Input{secret(hasher, "base", refs.Env, reloadtest.Data{"password": "1"}, "password")})
+	before := firstSight(hasher, deployment.UID, secret(hasher, "base", refs.Env, reloadtest.Data{"password": "1"}, "password"))
 	deployment.Annotations[mark.Baseline] = before.Baseline
 	_, err = f.client.AppsV1().Deployments("team").Update(t.Context(), deployment, metav1.UpdateOptions{})
 	require.NoError(t, err)

@@ -153,7 +153,7 @@ func TestPodFollowsTheWishesOfItsOwner(t *testing.T) {
 	nightly := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "nightly", Annotations: map[string]string{mark.Reload: "Off"}}}
 	nightly.Spec.JobTemplate.Spec.Template = deployment.Spec.Template
 	consumers := consumersAmong(t, deployment, nightly)
-	pod := testPod(func(p *workload.Pod) {
+	pod := reloadtest.Pod(func(p *workload.Pod) {
 		p.Namespace, p.OwnerKind, p.OwnerName = "team", kinds.KindDeployment, "web"
 		p.Labels = map[string]string{"app": "pod"}
 	})

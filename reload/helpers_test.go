@@ -3,9 +3,7 @@ package reload
 import (
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -15,21 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/reload/workload"
 )
-
-func testPod(edit ...func(*workload.Pod)) *workload.Pod {
-	pod := &workload.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: testUID, CreationTimestamp: metav1.NewTime(reloadtest.Birth)},
-		Bound:      true, Phase: corev1.PodRunning,
-	}
-	for _, e := range edit {
-		e(pod)
-	}
-	return pod
-}
-
-const testUID = types.UID("5d1c7a1e")
 
 // secret is a Secret of that name, governed by rule r under action Auto, with
 // that data.
@@ -51,8 +35,6 @@ func together(all ...reloadtest.Notes) (*metav1.ObjectMeta, *optin.ThirdParty, s
 	meta, theirs := reloadtest.Saying(annotations, nil)
 	return meta, theirs, reloadtest.BothTools()
 }
-
-const maxNote = 1024 // what the API server accepts
 
 func appInfo(path ...string) *kinds.Info {
 	return kinds.WorkloadKind{CustomKind: kinds.CustomKind{Group: "example.com", Version: "v1", Kind: "App"}, Template: strings.Join(path, ".")}.Info()

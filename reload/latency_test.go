@@ -69,7 +69,7 @@ func TestAChangeOfACloneIsAsOldAsThatOfItsSource(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			memory := track.NewMemory(report.NewMetrics(prometheus.NewRegistry()).Waiting)
-			c := report.NewReporter(report.ReporterParams{Caches: f.caches, Memory: memory})
+			c := report.Reporter{Caches: f.caches, Memory: memory}
 			for _, change := range test.source {
 				memory.ObserveSource(change, seen)
 			}

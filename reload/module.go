@@ -1,7 +1,8 @@
 package reload
 
 import (
-	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
@@ -14,20 +15,21 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/fields"
 	"github.com/headwater-k8s/headwater/reload/gather"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/report"
-	"github.com/headwater-k8s/headwater/reload/revisions"
 	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/track"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // Module contributes the leader's reload work and the permissions it needs.
 var Module = fx.Module("reload",
 	fx.Decorate(func(log *zap.Logger) *zap.Logger { return log.Named("reload") }),
-	fx.Provide(fx.Private, newDefinitions, newNeededConsumers, newRevisions, report.NewMetrics, newDependencies, newController, newFields),
+	fx.Provide(fx.Private, newDefinitions, newNeededConsumers, report.NewMetrics, newController, newFields),
 	fx.Provide(newResult),
 )
 
@@ -47,13 +49,14 @@ type params struct {
 	Clients   *kube.Clients
 	Caches    *informers.Caches
 	DigestKey *digestkey.Key
+	Revisions *revisions.View
+	Process   *revisions.Process
 	Events    *events.Recorder
 	Rules     *rules.Live[spec.Rule]
 	Settings  *live.Value[*spec.Compiled]
 	Registry  *prometheus.Registry
 	Log       *zap.Logger
-	Options   Options         `optional:"true"`
-	Observer  report.Observer `optional:"true"`
+	Options   Options `optional:"true"`
 }
 
 // result is what the module contributes.
@@ -92,56 +95,58 @@ func newNeededConsumers(p params, definitions *informers.View[*informers.Definit
 	if err != nil {
 		return nil, err
 	}
-	c.Sections = gather.SectionsFor(p.Caches.Namespaces, func() []spec.Section { return p.Settings.Load().Sections })
+	c.Sections = func() []spec.Section { return p.Settings.Load().Sections }
 	p.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { c.Optional.Recheck() })
 	return c, nil
 }
 
-// newRevisions creates the cache of revisions. Without a rule that sync delivers stage
-// by stage it stays empty.
-func newRevisions(p params) (revisions.View, error) {
-	return revisions.NewView(p.Clients, p.Caches, p.Options.Namespace, func() bool { return delivered(p.Rules.Load()) }, p.Log)
-}
-
-func delivered(set *rules.Set[spec.Rule]) bool {
-	return slices.ContainsFunc(set.All(), func(r spec.Rule) bool { return r.Delivered })
-}
-
-func newDependencies(p params) dependencies {
-	return dependencies{
-		clients: p.Clients, caches: p.Caches, digestKey: p.DigestKey, events: p.Events,
-		rules: p.Rules, settings: p.Settings, registry: p.Registry, observer: p.Observer, log: p.Log, workers: p.Options.Workers,
-	}
-}
-
 func newFields(p params, definitions *informers.View[*informers.Definition], c *controller) *fields.Controller {
-	return fields.NewController(fields.Params{
-		Clients: p.Clients, Caches: p.Caches, DigestKey: p.DigestKey, Events: p.Events, Rules: p.Rules,
-		Memory: c.memory, Repeats: &c.report.Repeats, Registry: p.Registry, Log: p.Log,
-	}, definitions)
+	return (&fields.Controller{Reporter: c.report, Clients: p.Clients, DigestKey: p.DigestKey, Rules: p.Rules}).Init(p.Registry, definitions)
 }
 
-func newResult(c *controller, s *fields.Controller) result {
+func newResult(p params, c *controller, s *fields.Controller) result {
 	return result{
-		View:        &View{c.memory, &c.passed},
+		View: &View{c.memory, &c.passed, func(after time.Duration) string {
+			if !p.needed() {
+				return ""
+			}
+			return c.unwatched(after)
+		}},
 		Restarts:    leader.Runnable{Name: "reload", Run: c.run},
 		Fields:      leader.Runnable{Name: "reload-targets", Run: s.Run},
-		Permissions: permissions(c.currentSettings(), c.rules.Load()),
+		Permissions: permissions(p.Clients.Scope, c.settings.Load().Settings, c.rules.Load(), p.Options.Namespace),
 	}
 }
 
+// View lists the waiting restarts that the controller knows. It sends no request and
+// changes nothing.
+type View struct {
+	memory *track.Memory
+	passed *atomic.Bool
+	// unwatched is that of the controller, if anything is reloaded.
+	unwatched func(after time.Duration) string
+}
+
+// Unwatched returns a resource of consumers that has not been watched for so long; empty if
+// there is none, or if nothing is reloaded. Resources that never were count from the first
+// call.
+func (v *View) Unwatched(after time.Duration) string { return v.unwatched(after) }
+
+// Settled reports whether every consumer was reconciled since this process leads: what
+// it knows of waiting restarts is then complete.
+func (v *View) Settled() bool { return v.passed.Load() }
+
+// Waiting returns every waiting restart, the longest-waiting first.
+func (v *View) Waiting() []track.Waiting { return v.memory.Waiting() }
+
 // permissions returns what the module needs for the configuration at the start.
-func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permission {
+func permissions(scope kube.Scope, settings spec.Settings, set *rules.Set[spec.Rule], namespace string) []kube.Permission {
 	if !needed(settings, set) {
 		return nil
 	}
 	verbs := []string{"list", "watch", "patch"}
 	const restart = "restart consumers"
 	all := []kube.Permission{
-		{Group: "apps", Resource: "deployments", Verbs: verbs, For: restart},
-		{Group: "apps", Resource: "statefulsets", Verbs: verbs, For: restart},
-		{Group: "apps", Resource: "daemonsets", Verbs: verbs, For: restart},
-		{Group: "batch", Resource: "cronjobs", Verbs: verbs, For: restart},
 		{Group: "batch", Resource: "jobs", Verbs: []string{"get"}, For: "report Jobs that Reloader would recreate", Optional: true},
 		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
 		{
@@ -149,12 +154,15 @@ func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permi
 			For: "find out which kinds the cluster has",
 		},
 	}
+	for _, kind := range kinds.WorkloadKinds() {
+		all = append(all, kube.Permission{Group: kinds.Typed[kind].Group, Resource: kinds.Typed[kind].Resource, Verbs: verbs, For: restart})
+	}
 	for _, kind := range object.Kinds {
 		if settings.WithoutRules() {
 			all = append(all, kube.Permission{Resource: kind.Resource(), Verbs: []string{"get"}, For: "read objects that workload owners, or reload.namespaces, opted in for"})
 		}
 	}
-	all = append(all, reportPermissions(set)...)
+	all = append(all, evidencePermissions(scope, set, namespace)...)
 	for _, form := range kinds.Optional(settings.Workloads) {
 		all = append(all, kube.Permission{Group: form.Group, Resource: form.Resource, Verbs: verbs, For: restart, Optional: true})
 	}
@@ -174,14 +182,17 @@ func permissions(settings spec.Settings, set *rules.Set[spec.Rule]) []kube.Permi
 	return all
 }
 
-// reportPermissions returns what reports on the consumers of clones need.
-func reportPermissions(set *rules.Set[spec.Rule]) (needed []kube.Permission) {
+// evidencePermissions returns what the evidence of deliveries needs.
+func evidencePermissions(scope kube.Scope, set *rules.Set[spec.Rule], namespace string) (needed []kube.Permission) {
 	if len(set.All()) == 0 {
 		return nil
 	}
 	for _, kind := range object.Kinds {
+		if !scope.Reads(kind.Resource()) {
+			continue
+		}
 		needed = append(needed, kube.Permission{
-			Resource: kind.Resource(), Verbs: []string{"list", "watch", "patch"}, For: "report the health of consumers on clones",
+			Resource: kind.Resource(), Namespace: namespace, Verbs: []string{"patch"}, For: "write down how consumers do with a revision",
 		})
 	}
 	return needed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/report"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -21,9 +24,9 @@ import (
 // refuses it if another object has taken the name.
 type patch struct {
 	Metadata patchMeta
-	// Template is the path to the pod template that Stamp goes on.
-	Template []string
-	Stamp    map[string]*string
+	// StampAt is the path to the annotations that Stamp is set in.
+	StampAt []string
+	Stamp   map[string]*string
 }
 
 type patchMeta struct {
@@ -36,39 +39,63 @@ type patchMeta struct {
 func (p patch) MarshalJSON() ([]byte, error) {
 	body := map[string]any{}
 	if p.Stamp != nil {
-		var template any = map[string]any{"metadata": patchMeta{Annotations: p.Stamp}}
-		for _, key := range slices.Backward(p.Template) {
-			template = map[string]any{key: template}
+		var stamped any = p.Stamp
+		for _, key := range slices.Backward(p.StampAt) {
+			stamped = map[string]any{key: stamped}
 		}
-		body, _ = template.(map[string]any)
+		body, _ = stamped.(map[string]any)
 	}
 	body["metadata"] = p.Metadata
 	return json.Marshal(body)
 }
 
-// adoptPatch sets the baseline, or removes it if it is empty.
-func adoptPatch(uid types.UID, baseline string) patch {
-	value := &baseline
-	if baseline == "" {
-		value = nil
+// adoptPatch sets the baseline of d, or removes it if it is empty. It sets what somebody
+// reverted again, and records that the pods were checked although they lack the stamp.
+func adoptPatch(s *decide.State, d decide.Decision) patch {
+	p := annotationPatch(s.Workload.UID, mark.Baseline, d.Baseline)
+	if s.LostRestarts() {
+		p = p.at(s.Known.Restarts)
 	}
-	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.Baseline: value}}}
+	if !d.Incomplete && s.LostStamp() || d.Undone == decide.UndoneByOwner {
+		at, _ := s.Known.Restarts.Format()
+		p.Metadata.Annotations[mark.RestartChecked] = &at
+	}
+	return p
+}
+
+// annotationPatch sets an annotation, or removes it if value is empty.
+func annotationPatch(uid types.UID, annotation, value string) patch {
+	to := &value
+	if value == "" {
+		to = nil
+	}
+	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{annotation: to}}}
 }
 
 // restartPatch sets the baseline and the restart times, and stamps the pod template, in
 // one write, so that no write can exist without the others. Without a template it
 // stamps the object itself. Repeating the same restart writes the same stamp, so a
 // retry after a lost response starts no second rollout.
-func restartPatch(template []string, uid types.UID, baseline string, last time.Time, restarts mark.Restarts) patch {
-	p := adoptPatch(uid, baseline).at(restarts)
-	if template == nil {
+func restartPatch(stampAt []string, uid types.UID, baseline string, last time.Time, restarts mark.Restarts, because mark.Because) patch {
+	p := annotationPatch(uid, mark.Baseline, baseline).at(restarts)
+	if stampAt == nil {
 		p.Metadata.Annotations[mark.RestartedFor] = &baseline
-		return p
+		return p.because(because)
 	}
-	p.Template, p.Stamp = template, map[string]*string{mark.RestartedFor: &baseline, mark.RestartedAfter: nil}
+	p.StampAt, p.Stamp = stampAt, map[string]*string{mark.RestartedFor: &baseline, mark.RestartedAfter: nil}
 	if !last.IsZero() {
 		after := mark.FormatTime(last)
 		p.Stamp[mark.RestartedAfter] = &after
+	}
+	return p.because(because)
+}
+
+// because returns p with the reason of the restart. A restart that is repeated keeps it.
+func (p patch) because(because mark.Because) patch {
+	if len(because.Objects) > 0 {
+		because.Stamp = uint64(p.stamp())
+		why := because.Format()
+		p.Metadata.Annotations[mark.RestartedBecause] = &why
 	}
 	return p
 }
@@ -95,12 +122,15 @@ func (p patch) stamp() workload.Stamp {
 	return workload.StampOf(set)
 }
 
-func refreshPatch(uid types.UID, refreshedFor string) patch {
-	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.RefreshedFor: &refreshedFor}}}
-}
-
-func confirmPatch(uid types.UID, refreshedFor string) patch {
-	return patch{Metadata: patchMeta{UID: uid, Annotations: map[string]*string{mark.RefreshConfirmed: &refreshedFor}}}
+// stripped returns the first annotation that p sets and annotations, which the API server
+// stores, do not have like that; empty if there is none.
+func stripped(set map[string]*string, annotations map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if value := set[name]; value != nil && annotations[name] != *value {
+			return name
+		}
+	}
+	return ""
 }
 
 // patcher sends patches. It requests only metadata in response, because the caches
@@ -111,7 +141,8 @@ type patcher struct {
 	optional func(schema.GroupKind) (schema.GroupVersionResource, error)
 }
 
-// send patches the object and returns its new resourceVersion.
+// send patches the object and returns its new resourceVersion. If the API server stores an
+// annotation otherwise, it returns a report.AdmissionError, too.
 func (p patcher) send(ctx context.Context, k kinds.Key, content patch) (resourceVersion string, err error) {
 	body, err := json.Marshal(content)
 	if err != nil {
@@ -126,7 +157,10 @@ func (p patcher) send(ctx context.Context, k kinds.Key, content patch) (resource
 	if err != nil {
 		return "", fmt.Errorf("patch %s: %w", k, err)
 	}
-	return patched.ResourceVersion, nil
+	if name := stripped(content.Metadata.Annotations, patched.Annotations); name != "" {
+		err = fmt.Errorf("patch %s: %w", k, report.AdmissionError{Annotation: name})
+	}
+	return patched.ResourceVersion, err
 }
 
 func (p patcher) resource(kind kinds.Kind) (schema.GroupVersionResource, error) {

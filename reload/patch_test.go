@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
@@ -28,7 +29,7 @@ func TestARestartPutsItselfOnRecord(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			body, err := json.Marshal(restartPatch(kinds.PodTemplate(), "u", "b", test.last, test.restarts))
+			body, err := json.Marshal(restartPatch(kinds.Typed[kinds.KindDeployment].StampAt(), "u", "b", test.last, test.restarts, mark.Because{}))
 			require.NoError(t, err)
 			require.JSONEq(t, `{"metadata": {"uid": "u", "annotations": {
 				"headwater.dev/baseline": "b", "headwater.dev/restarted-at": "2026-01-02T03:04:05Z", "headwater.dev/restarted-before": `+test.before+`, "headwater.dev/restart-checked": null
@@ -43,7 +44,7 @@ func TestStampGoesOnThePodTemplateWhereverItIs(t *testing.T) {
 		`{"spec":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b","headwater.dev/restarted-after":null}}}}}`:       {"spec", "template"},
 		`{"spec":{"a":{"template":{"metadata":{"annotations":{"headwater.dev/restarted-for":"b","headwater.dev/restarted-after":null}}}}}}`: {"spec", "a", "template"},
 	} {
-		body, err := json.Marshal(restartPatch(path, "u", "b", time.Time{}, mark.Restarts{reloadtest.Birth}))
+		body, err := json.Marshal(restartPatch((&kinds.Info{Template: path}).StampAt(), "u", "b", time.Time{}, mark.Restarts{reloadtest.Birth}, mark.Because{Objects: []mark.ObjectVersion{{Kind: object.Secret, Name: "s", Version: "7"}}, At: reloadtest.Birth}))
 		require.NoError(t, err)
 		var sent, expected map[string]any
 		require.NoError(t, json.Unmarshal(body, &sent))
@@ -53,6 +54,7 @@ func TestStampGoesOnThePodTemplateWhereverItIs(t *testing.T) {
 		annotations := meta["annotations"].(map[string]any)
 		require.Equal(t, "b", annotations[mark.Baseline])
 		require.NotEmpty(t, annotations[mark.RestartedAt])
+		require.Contains(t, annotations[mark.RestartedBecause], "objects=Secret/s@7 at=2026-01-02T03:04:05Z")
 		if path == nil {
 			require.Equal(t, "b", annotations[mark.RestartedFor])
 			require.Len(t, sent, 1, "nothing but the metadata")
@@ -86,8 +88,25 @@ func FuzzCustomTemplate(f *testing.F) {
 				require.NotEmpty(t, r.Name)
 			}
 			require.True(t, kept.SameInputs(kept))
-			_, err = json.Marshal(restartPatch(kept.Info().Template, kept.UID, "b", time.Time{}, mark.Restarts{reloadtest.Birth}))
+			_, err = json.Marshal(restartPatch(kept.Info().StampAt(), kept.UID, "b", time.Time{}, mark.Restarts{reloadtest.Birth}, mark.Because{}))
 			require.NoError(t, err)
 		}
 	})
+}
+
+func TestWhatTheAPIServerStoresOfAPatchIsCompared(t *testing.T) {
+	a, b := "1", "2"
+	set := map[string]*string{"a": &a, "b": &b, "removed": nil}
+	for sentence, test := range map[string]struct {
+		stored map[string]string
+		want   string
+	}{
+		"all is there, and something of others": {map[string]string{"a": "1", "b": "2", "theirs": "x"}, ""},
+		"one is missing":                        {map[string]string{"a": "1"}, "b"},
+		"one has another value":                 {map[string]string{"a": "x", "b": "2"}, "a"},
+		"there is none":                         {nil, "a"},
+	} {
+		require.Equal(t, test.want, stripped(set, test.stored), sentence)
+	}
+	require.Empty(t, stripped(nil, nil))
 }

@@ -22,9 +22,8 @@ func (c *controller) reconcilePod(ctx context.Context, k kinds.Key) error {
 	if err != nil {
 		return err
 	}
-	d := c.decider()
-	inputs := d.PodInputs(pod, g)
-	decision := d.Pod(pod, inputs, g)
+	inputs := g.PodInputs(pod)
+	decision := g.Pod(pod, inputs)
 	if g.Reading {
 		c.queue.After(k, gather.RereadDelay)
 	}
@@ -32,24 +31,36 @@ func (c *controller) reconcilePod(ctx context.Context, k kinds.Key) error {
 		c.memory.TakeChange(k)
 		return c.confirm(ctx, pod, inputs)
 	}
+	if wait := c.memory.DueAt(k).Sub(c.now()); wait > 0 {
+		c.queue.After(k, wait)
+		return nil
+	}
 	return c.refresh(ctx, pod, decision)
 }
 
 // refresh annotates the pod, which makes its kubelet update the files. Posts are sent
 // after the confirmation.
 func (c *controller) refresh(ctx context.Context, pod *workload.Pod, decision decide.Decision) error {
-	k := pod.Key()
-	if _, err := c.apply(ctx, pod, decision, refreshPatch(pod.UID, decision.Baseline)); err != nil {
+	if err := c.annotate(ctx, pod, decision, mark.RefreshedFor); err != nil {
 		return err
 	}
 	after := c.settings.Load().ConfirmAfter
 	if after == 0 {
-		c.posts.send(pod, decision.Posts)
+		c.posts.Send(pod, decision.Posts)
 		return nil
 	}
-	c.memory.AddRefresh(k, track.Refresh{Decision: decision, At: c.now()})
-	c.queue.After(k, after)
+	c.memory.AddRefresh(pod.Key(), track.Refresh{Decision: decision, At: c.now()})
+	c.queue.After(pod.Key(), after)
 	return nil
+}
+
+// annotate writes the baseline of decision on pod, and reports it.
+func (c *controller) annotate(ctx context.Context, pod *workload.Pod, decision decide.Decision, annotation string) error {
+	_, err := c.apply(ctx, pod, decision, annotationPatch(pod.UID, annotation, decision.Baseline))
+	if err == nil || ctx.Err() == nil { // the end of ctx cancels a patch, which is no failure
+		c.report.Written(pod, decision, err)
+	}
+	return err
 }
 
 // confirm makes the kubelet refresh the pod once more when it is due, and sends the
@@ -69,9 +80,9 @@ func (c *controller) confirm(ctx context.Context, pod *workload.Pod, inputs []de
 		c.queue.After(k, wait)
 		return nil
 	}
-	if _, err := c.apply(ctx, pod, decision, confirmPatch(pod.UID, decision.Baseline)); err != nil {
+	if err := c.annotate(ctx, pod, decision, mark.RefreshConfirmed); err != nil {
 		return err
 	}
-	c.posts.send(pod, decision.Posts)
+	c.posts.Send(pod, decision.Posts)
 	return nil
 }

@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/report"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -38,11 +40,10 @@ func TestAPatchThatAShutdownCancelsIsNoFailure(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			c := &controller{
 				patcher: patcher{client: client},
-				report:  report.NewReporter(report.ReporterParams{Metrics: report.NewMetrics(registry)}),
+				report:  (&report.Reporter{Metrics: report.NewMetrics(registry)}).Init(),
 			}
-			pod := testPod()
-			_, err := c.apply(ctx, pod, decide.Decision{Step: spec.StepRefresh}, refreshPatch(pod.UID, "b"))
-			require.Error(t, err)
+			pod := reloadtest.Pod()
+			require.Error(t, c.annotate(ctx, pod, decide.Decision{Step: spec.StepRefresh}, mark.RefreshedFor))
 			failures, err := testutil.GatherAndCount(registry, "headwater_reload_actions_total")
 			require.NoError(t, err)
 			require.Equal(t, test.failures, failures)

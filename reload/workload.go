@@ -1,8 +1,12 @@
 package reload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -16,7 +20,7 @@ import (
 )
 
 func (c *controller) reconcile(ctx context.Context, k kinds.Key) error {
-	if c.awaitsNamespace(k) {
+	if c.look().AwaitsNamespace(k) {
 		c.queue.After(k, gather.RereadDelay)
 	}
 	var err error
@@ -24,7 +28,7 @@ func (c *controller) reconcile(ctx context.Context, k kinds.Key) error {
 	case kinds.KindPod:
 		err = c.reconcilePod(ctx, k)
 	case kinds.KindJob:
-		err = c.reconcileJob(ctx, k)
+		err = c.unrestartable.ReconcileJob(ctx, k)
 	default:
 		err = c.reconcileWorkload(ctx, k)
 		if c.memory.WaitReason(k) != decide.WaitRollouts {
@@ -43,132 +47,135 @@ func (c *controller) reconcile(ctx context.Context, k kinds.Key) error {
 }
 
 func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
-	workload, found := c.consumers.Workload(k)
-	if !found || workload.DeletionTimestamp != nil || c.isTerminating(k.Namespace) {
+	w, found := c.consumers.Workload(k)
+	if namespace, known := c.caches.Namespaces.Get("", k.Namespace); !found || w.DeletionTimestamp != nil || known && namespace.Terminating {
 		c.forget(k)
 		return nil
 	}
-	decision, err := c.decide(workload)
+	state, err := c.gather(w)
 	if err != nil {
 		return err
 	}
-	c.report.EmitIgnoredAnnotations(workload, decision)
-	c.report.EmitMisspelt(workload, decision)
-	c.reportReverted(workload, decision)
-	c.report.EmitNoTemplate(workload)
-	if decision.Waits() {
-		if wait := c.memory.Debounce(k, c.now()); wait > 0 {
-			c.queue.After(k, wait)
-			return nil
-		}
-		var wait decide.Wait
-		if decision, wait = c.admitRestart(workload, decision); wait.Reason != "" {
-			return c.postpone(ctx, workload, decision, wait)
-		}
+	decision := decide.Workload(state)
+	if state.NeedsRoom(decision) && !c.rollouts.Admit(k, state.Rollout.Replicas, state.GoesFirst(decision)) {
+		decision.Wait = decide.Wait{Reason: decide.WaitRollouts}
 	}
-	c.stopWaiting(k)
-	if err := c.execute(ctx, workload, decision); err != nil {
-		return err
-	}
-	if !decision.Incomplete {
-		c.memory.Decided(workload)
-	}
-	return nil
-}
-
-func (c *controller) execute(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
-	switch decision.Step {
-	case spec.StepNothing:
-		c.memory.TakeChange(w.Key())
-		return nil
-	case spec.StepRestart:
-		return c.restart(ctx, w, decision)
-	default:
-		return c.adopt(ctx, w, decision)
-	}
-}
-
-// isTerminating reports whether the namespace is being deleted. Missing objects there
-// need no report.
-func (c *controller) isTerminating(namespace string) bool {
-	found, known := c.caches.Namespaces.Get("", namespace)
-	return known && found.Terminating
-}
-
-func (c *controller) restart(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
-	before := c.Restarts(w)
-	now := c.now()
-	restarts := before.With(now)
-	content := restartPatch(w.Info().Template, w.UID, decision.Baseline, before.Last(), restarts)
-	version, err := c.apply(ctx, w, decision, content)
-	if err == nil {
-		c.rollouts.Began(w.Key(), version)
-		c.watchRestart(w, mark.ParseTime(mark.FormatTime(now)), decision.Rule, c.report.Origins(decision.Causes))
-		c.recordRestart(w, decision, restarts, content)
+	changed := c.follow(&state, decision)
+	err = c.act(ctx, &state, decision)
+	if err == nil || ctx.Err() == nil { // the end of ctx cancels a patch, which is no failure
+		c.report.ReportDecision(&state, decision, changed, err)
 	}
 	return err
 }
 
-func (c *controller) adopt(ctx context.Context, w *workload.Workload, decision decide.Decision) error {
-	restarts, pending := c.Restarts(w), c.memory.AwaitsCache(w.Key(), w)
-	content := adoptPatch(w.UID, decision.Baseline)
-	if at, _ := restarts.Format(); at != "" && at != c.memory.Annotation(w.Key(), w, mark.RestartedAt) && w.Owner == nil {
-		content = content.at(restarts)
-	}
-	if c.checks(w, decision) {
-		at, _ := restarts.Format()
-		content.Metadata.Annotations[mark.RestartChecked] = &at
-	}
-	_, err := c.apply(ctx, w, decision, content)
-	if err == nil {
-		c.recordAdoption(w, decision, restarts, pending)
-	}
-	return err
-}
-
-// decide gathers what w and the workloads restarted through it consume, and decides. It
-// requeues w if something could not be read yet.
-func (c *controller) decide(w *workload.Workload) (decide.Decision, error) {
+func (c *controller) gather(w *workload.Workload) (state decide.State, err error) {
 	g, err := c.gatherer()
 	if err != nil {
-		return decide.Decision{}, err
+		return state, err
 	}
-	decision := c.decider().Workload(w, g)
-	if g.Reading || decision.Reason == spec.ReasonUnread {
-		c.queue.After(w.Key(), gather.RereadDelay)
-	}
-	return decision, nil
+	return g.Gather(w), nil
 }
 
-// apply sends the patch and records the result, unless the end of ctx cancelled the
-// patch. It returns the new resourceVersion.
-func (c *controller) apply(ctx context.Context, to workload.Consumer, decision decide.Decision, content patch) (version string, err error) {
-	k := to.Key()
-	version, err = c.patcher.send(ctx, k, content)
-	if err != nil {
-		if ctx.Err() == nil {
-			c.report.Failed(to, decision, err)
-		}
-		return "", fmt.Errorf("%s: %w", decision.Step, err)
+// follow has the workload reconciled again when that may change the decision. It reports
+// whether its restart waits for another reason than before, or not any more. While it
+// waits, pods keep running, so their mounted files are refreshed.
+func (c *controller) follow(s *decide.State, d decide.Decision) (changed bool) {
+	k := s.Workload.Key()
+	if s.Unread {
+		c.queue.After(k, gather.RereadDelay)
 	}
-	c.memory.Expect(k, to.GetUID(), version, content.Metadata.Annotations)
-	c.record(to, decision)
-	return version, nil
+	if changed = c.memory.Follow(s, d); changed {
+		c.evidence.Changed(k.Namespace)
+	}
+	if !d.Waits() {
+		return changed
+	}
+	if after := d.Wait.RequeueAfter(c.now()); after >= 0 {
+		c.queue.After(k, after)
+	}
+	if changed {
+		if d.Wait.Reason == decide.WaitOwner { // the rollout may have moved before it was known to be waited for
+			c.queue.Fresh(k)
+		}
+		for _, pod := range s.Pods {
+			c.queue.Fresh(pod.Key())
+		}
+	}
+	return changed
+}
+
+// act makes the one write that a decision asks for.
+func (c *controller) act(ctx context.Context, s *decide.State, d decide.Decision) (err error) {
+	switch now, writes := d.Now(); {
+	case !writes:
+	case now.Step == spec.StepRestart:
+		err = c.restart(ctx, s, now)
+	default:
+		err = c.adopt(ctx, s, now)
+	}
+	if err == nil && !d.Waits() && !d.Incomplete {
+		c.memory.Decided(s.Workload)
+	}
+	return err
+}
+
+func (c *controller) restart(ctx context.Context, s *decide.State, d decide.Decision) error {
+	w, restarts := s.Workload, s.Known.Restarts.With(s.Now)
+	content := restartPatch(w.Info().StampAt(), w.UID, d.Baseline, s.Known.Restarts.Last(), restarts, c.because(s, d))
+	version, err := c.apply(ctx, w, d, content)
+	if err == nil {
+		c.memory.Keep(w, s.Restarted(d, restarts, content.stamp()))
+		c.rollouts.Began(w.Key(), version)
+		c.started.Watch.Begin(w, s.Now.Truncate(time.Second), d.Rule, d.Causes)
+	}
+	return err
+}
+
+// because returns why d restarts the workload. Everything of it is in the caches.
+func (c *controller) because(s *decide.State, d decide.Decision) mark.Because {
+	because := mark.Because{Rule: d.Rule, At: s.Now}
+	for _, input := range s.Inputs {
+		one := mark.ObjectVersion{Kind: input.Object.Kind, Name: input.Object.Name, Version: input.Version}
+		if !slices.Contains(d.Changed, input.Object.String()) || slices.Contains(because.Objects, one) {
+			continue
+		}
+		because.Objects = append(because.Objects, one)
+		if input.Rule != d.Rule || len(because.Objects) > 1 {
+			continue
+		}
+		if clone, found := c.caches.Clones[one.Kind].Get(input.Object.Namespace, one.Name); found {
+			because.Revision, _ = strconv.Atoi(clone.Annotations[mark.Revision])
+		}
+		if source, _ := c.caches.Sources.Get(cmp.Or(input.Origin, input.Object)); source != nil {
+			because.By = source.LastEditor()
+		}
+	}
+	return because
+}
+
+func (c *controller) adopt(ctx context.Context, s *decide.State, d decide.Decision) error {
+	_, err := c.apply(ctx, s.Workload, d, adoptPatch(s, d))
+	if err == nil {
+		c.memory.Keep(s.Workload, s.Adopted(d))
+	}
+	return err
+}
+
+// apply sends a patch and returns the new resourceVersion, which the caches will show; see
+// patcher.send.
+func (c *controller) apply(ctx context.Context, to workload.Consumer, d decide.Decision, content patch) (version string, err error) {
+	if version, err = c.patcher.send(ctx, to.Key(), content); err != nil {
+		err = fmt.Errorf("%s: %w", d.Step, err)
+	}
+	if version != "" {
+		c.memory.Expect(to.Key(), to.GetUID(), version, content.Metadata.Annotations)
+	}
+	return version, err
 }
 
 // forget drops all state of a deleted consumer.
 func (c *controller) forget(k kinds.Key) {
 	c.memory.Forget(k)
 	c.report.Repeats.Forget(k)
-	c.watch.Forget(k)
-}
-
-// record reports what was done to a consumer.
-func (c *controller) record(to workload.Consumer, decision decide.Decision) {
-	if k := to.Key(); !c.memory.IsWaiting(k) { // a waiting change stays pending
-		if made, found := c.memory.TakeChange(k); found {
-			c.report.ObserveLatency(decision, made)
-		}
-	}
-	c.report.Done(to, decision)
+	c.started.Watch.Forget(k)
 }

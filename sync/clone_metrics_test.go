@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync/counts"
+	"github.com/headwater-k8s/headwater/sync/board"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -28,12 +28,13 @@ func TestACensusIsKeptForAsLongAsItWasDear(t *testing.T) {
 			now, decision := time.Unix(5000, 0), test.step
 			v.controller.now = func() time.Time { now = now.Add(decision); return now }
 			failing := func() int {
-				return v.controller.counts.Latest().Clones[counts.Key{Rule: "blog", Status: survey.Failed, Reason: plan.Missing}]
+				clones, _ := v.Counts()
+				return clones[board.Key{Rule: "blog", Status: survey.Failed, Reason: plan.Missing}]
 			}
 			require.Zero(t, failing())
 			target := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
-			fail(v.controller, target, errors.New("quota"), now)
 			decision = 0
+			fail(v.controller, target, errors.New("quota"), now)
 			if test.kept > 0 {
 				now = now.Add(test.kept - 1)
 				require.Zero(t, failing(), "it is kept")

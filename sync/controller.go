@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,12 +17,12 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/sync/counts"
+	"github.com/headwater-k8s/headwater/sync/board"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
-	"github.com/headwater-k8s/headwater/sync/revisions"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -52,23 +53,42 @@ type controller struct {
 
 	guard    *progress.Guard
 	progress *progress.Tracker
-	counts   *counts.Counter
+	board    *board.Board
 	// generation increases with every change that can make the removal of a
 	// clone due. The guard counts again when it changes.
 	generation atomic.Uint64
 	working    atomic.Bool
+	// subscriptions are those of the handlers, on every replica: what they enqueue may
+	// stand otherwise on the board, and the queue takes it only while this one leads.
+	subscriptions informers.Subscriptions
 	// passed is true once every target was reconciled since the start.
 	passed atomic.Bool
 }
 
-// Run reconciles until ctx ends. Subscribing replays every existing object, which
-// is a full pass that repairs everything a stopped controller missed. The first
-// reconcile starts only after all caches are full.
+// connect creates the queue and the board, and subscribes to the caches, which must not
+// run yet.
+func (c *controller) connect(options queue.Options) error {
+	c.board = board.New(board.Params{
+		Reader: c.Reader, Tracker: c.progress, Lookup: c.lookUp,
+		MaxFraction: func() float64 { return c.maxFraction() }, Now: func() time.Time { return c.now() },
+	})
+	c.queue = queue.New(options, c.reconcile)
+	c.queue.OnAdd(func(target object.Ref) { c.board.Changed(target) })
+	c.queue.OnDrained(c.endFirstPass)
+	c.subscribe(&c.subscriptions)
+	return c.subscriptions.Err()
+}
+
+// Run reconciles until ctx ends. It begins with a full pass once all caches are full,
+// which repairs everything a stopped controller missed.
 func (c *controller) Run(ctx context.Context) error {
 	c.queue.Open()
 	defer c.queue.Close()
 	defer c.Live.Subscribe(c.rulesChanged)()
-	return c.Caches.Follow(ctx, c.subscribe, c.work)
+	if c.Caches.AwaitFull(ctx, &c.subscriptions) {
+		c.work(ctx)
+	}
+	return nil
 }
 
 // work reconciles until ctx ends.
@@ -80,43 +100,44 @@ func (c *controller) work(ctx context.Context) {
 	c.passed.Store(false)
 	c.working.Store(true)
 	defer c.working.Store(false)
+	c.enqueueAll()
 	c.queue.Run(ctx)
 }
 
-func (c *controller) subscribe() (all informers.Subscriptions, err error) {
-	if err := all.Add(c.Caches.Namespaces.OnChange(c.namespaceChanged)); err != nil {
-		return all, err
+// enqueueAll enqueues every target and every clone.
+func (c *controller) enqueueAll() {
+	for _, rule := range c.Live.Load().All() {
+		c.enqueueRule(rule)
 	}
 	for _, kind := range object.Kinds {
-		if err := all.Add(c.Caches.Clones[kind].OnChange(c.cloneChanged)); err != nil {
-			return all, err
-		}
-		err := all.Add(c.Caches.Unmanaged[kind].OnChange(func(change informers.Change[*informers.Unmanaged]) {
-			c.unmanagedChanged(kind, change)
-		}))
-		if err != nil {
-			return all, err
+		for _, clone := range c.Caches.Clones[kind].List() {
+			c.queue.Bulk(clone.Ref())
 		}
 	}
-	if err := all.Add(c.Approvals.View.OnChange(c.approvalsChanged)); err != nil {
-		return all, err
-	}
-	if err := all.Add(c.Removals.View.OnChange(c.removalsChanged)); err != nil {
-		return all, err
-	}
-	if err := all.Add(c.Caches.Sources.OnChange(c.sourceChanged)); err != nil {
-		return all, err
-	}
-	recorded, err := c.Revisions.OnChange(c.revisionChanged)
-	return append(all, recorded...), err
+	c.queue.After(c.Approvals.Ref, settleAfter)
 }
 
-// namespaceChanged enqueues the targets in a new or relabelled namespace, ahead
+func (c *controller) subscribe(all *informers.Subscriptions) {
+	all.Add(c.Caches.Namespaces.OnChange(c.namespaceChanged))
+	for _, kind := range object.Kinds {
+		all.Add(c.Caches.Clones[kind].OnChange(c.cloneChanged))
+		all.Add(c.Caches.Unmanaged[kind].OnChange(func(change informers.Change[*informers.Unmanaged]) { c.unmanagedChanged(kind, change) }))
+	}
+	settle := func() { c.queue.After(c.Approvals.Ref, settleAfter) } // it checks whether a recorded hold ends, and what was asked
+	all.Add(c.Approvals.View.OnChange(c.approvalsChanged))
+	all.Add(c.Requests.View.OnChange(func(informers.Change[*survey.StoredRequests]) { settle() }))
+	all.Add(c.Removals.View.OnChange(func(informers.Change[*survey.StoredRemovals]) { settle() }))
+	all.Add(c.Caches.Sources.OnChange(c.sourceChanged))
+	all.Add(c.Revisions.OnChange(c.revisionChanged))
+}
+
+// namespaceChanged enqueues the targets in a new, relabelled or deleted namespace, ahead
 // of the targets of a changed source.
 func (c *controller) namespaceChanged(change informers.Change[*informers.Namespace]) {
-	if change.Deleted || (!change.Added && sameNamespace(change.Old, change.New)) {
+	if !change.Added && !change.Deleted && sameNamespace(change.Old, change.New) {
 		return
 	}
+	name := change.Latest().Name
 	c.generation.Add(1)
 	var delay time.Duration
 	if change.Added && c.working.Load() { // otherwise this is the initial replay
@@ -127,18 +148,16 @@ func (c *controller) namespaceChanged(change informers.Change[*informers.Namespa
 			continue
 		}
 		for _, source := range c.Sources(rule.Base) {
-			c.queue.FreshAfter(rule.TargetRef(source, change.New.Name), delay)
+			c.queue.FreshAfter(rule.TargetRef(source, name), delay)
 		}
 	}
-	if !change.Added {
-		c.enqueue(c.ClonesIn(change.New.Name))
-	}
+	c.enqueue(c.ClonesIn(name))
 }
 
 // matchesEither reports whether the rule selects the namespace before or after
 // the change.
 func matchesEither(r spec.Rule, change informers.Change[*informers.Namespace]) bool {
-	return r.Namespaces.Matches(change.New.Name, change.New.Labels) ||
+	return change.New != nil && r.Namespaces.Matches(change.New.Name, change.New.Labels) ||
 		change.Old != nil && r.Namespaces.Matches(change.Old.Name, change.Old.Labels)
 }
 
@@ -171,11 +190,13 @@ func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 
 func (c *controller) startPropagation(rule spec.Rule, change informers.Change[*object.Full]) {
 	source := change.Latest()
-	if rule.Stages != nil && change.Old != nil && change.New != nil &&
-		plan.DifferInContentAlone(rule, change.Old, change.New) && !delivery.TooLarge(source.Content, *rule.History) {
-		return // revisionChanged enqueues the targets of each stage
-	}
 	targets := c.Targets(rule, source.Ref())
+	if rule.Stages != nil && change.Old != nil && change.New != nil &&
+		plan.DifferInContentAlone(rule, change.Old, change.New) {
+		c.board.Changed(targets...)
+		c.observer.DeliveryChanged() // the source may have the content of a recorded revision again
+		return                       // revisionChanged enqueues the targets of each stage
+	}
 	if !change.Deleted && rule.Stages == nil {
 		c.beginPropagation(rule, source, targets)
 	}
@@ -187,11 +208,9 @@ func (c *controller) startPropagation(rule spec.Rule, change informers.Change[*o
 
 // beginPropagation follows a change of source until all targets are reconciled.
 func (c *controller) beginPropagation(rule spec.Rule, source *object.Full, targets []object.Ref) {
-	if c.working.Load() && len(targets) > 0 {
+	if c.working.Load() && len(targets) > 0 && !rule.Suspended {
 		key := progress.PropagationKey{Rule: rule.Name, Source: source.Ref()}
 		c.progress.BeginPropagation(key, source.ResourceVersion, targets, c.now())
-		c.counts.SourceChanged(key.Rule, key.Source) // the targets now wait since then
-		c.observer.PropagationStarted(rule.Name, source.Ref(), len(targets))
 	}
 }
 
@@ -202,21 +221,38 @@ func (c *controller) revisionChanged(change informers.Change[*revisions.Stored])
 	key := change.Latest().Key()
 	rule, inForce := c.Live.Load().Named(key.Rule)
 	source, _ := c.Caches.Sources.Get(key.Source)
+	if !inForce || source == nil {
+		return
+	}
+	assigned := delivery.ChangesAssigned(c.Revisions.History(key), recordedBy(change.Old), recordedBy(change.New))
+	if assigned || judgedOtherwise(change.Old, change.New) || !slices.Equal(change.Old.Digests, change.New.Digests) {
+		c.board.Changed(c.Targets(*rule, key.Source)...)
+	}
+	c.enqueueRevised(*rule, source, change, assigned)
+}
+
+func (c *controller) enqueueRevised(rule spec.Rule, source *object.Full, change informers.Change[*revisions.Stored], assigned bool) {
 	switch {
-	case !inForce || source == nil || !c.working.Load():
-	case rule.Stages != nil && delivery.ChangesAssigned(c.Revisions.History(key), recordedBy(change.Old), recordedBy(change.New)):
-		targets := c.NotAtAssigned(*rule, key.Source)
-		c.beginPropagation(*rule, source, targets)
+	case !c.working.Load():
+	case rule.Stages != nil && assigned:
+		targets := c.NotAtAssigned(rule, source)
+		c.beginPropagation(rule, source, targets)
 		c.enqueue(targets)
 	case rule.Stages != nil && change.Deleted:
-		c.enqueue(c.TargetsAt(*rule, key.Source, change.Old.Number))
+		c.enqueue(c.TargetsAt(rule, source.Ref(), change.Old.Number))
 	case rule.Stages != nil:
-	case change.Old == nil || change.New == nil || change.Old.Pinned != change.New.Pinned:
-		c.enqueue(c.Targets(*rule, key.Source))
+	case judgedOtherwise(change.Old, change.New):
+		c.enqueue(c.Targets(rule, source.Ref()))
 	}
 }
 
-func recordedBy(stored *revisions.Stored) *delivery.Revision {
+// judgedOtherwise reports whether a revision was recorded or deleted, or what people or the
+// delivery made of it changed.
+func judgedOtherwise(before, after *revisions.Stored) bool {
+	return before == nil || after == nil || before.Pinned != after.Pinned || before.Verdict != after.Verdict
+}
+
+func recordedBy(stored *revisions.Stored) *revisions.Revision {
 	if stored == nil {
 		return nil
 	}
@@ -230,7 +266,9 @@ func (c *controller) cloneChanged(change informers.Change[*object.Digested]) {
 	if change.Added {
 		c.queue.Bulk(clone.Ref())
 	} else {
-		c.progress.NoteChange(change.Old)
+		if c.working.Load() {
+			c.progress.NoteChange(change.Old)
+		}
 		c.enqueueChanged(clone.Ref())
 	}
 	if marks, ours := mark.Of(clone); change.Deleted && ours && c.Approvals.Of(marks.Rule).IsUsedUpByRemovals() {
@@ -256,16 +294,12 @@ func (c *controller) unmanagedChanged(kind object.Kind, change informers.Change[
 // removals may now proceed.
 func (c *controller) approvalsChanged(change informers.Change[*survey.StoredApprovals]) {
 	c.generation.Add(1)
+	c.board.AllChanged()
 	for rule := range change.Latest().ByRule {
 		for _, clone := range c.ClonesOf(rule) {
 			c.queue.Bulk(clone.Ref())
 		}
 	}
-	c.queue.After(c.Approvals.Ref, settleAfter)
-}
-
-// removalsChanged schedules settle, which checks whether a recorded hold ends.
-func (c *controller) removalsChanged(informers.Change[*survey.StoredRemovals]) {
 	c.queue.After(c.Approvals.Ref, settleAfter)
 }
 
@@ -275,15 +309,19 @@ func (c *controller) rulesChanged(old, new *rules.Set[spec.Rule]) {
 	c.metrics.initRepairs(new)
 	for _, set := range []*rules.Set[spec.Rule]{old, new} {
 		for _, rule := range set.All() {
-			for _, source := range c.Sources(rule.Base) {
-				c.enqueue(c.Targets(rule, source))
-			}
+			c.enqueueRule(rule)
 			for _, clone := range c.ClonesOf(rule.Name) {
 				c.queue.Bulk(clone.Ref())
 			}
 		}
 	}
 	c.queue.After(c.Approvals.Ref, settleAfter)
+}
+
+func (c *controller) enqueueRule(rule spec.Rule) {
+	for _, source := range c.Sources(rule.Base) {
+		c.enqueue(c.Targets(rule, source))
+	}
 }
 
 func (c *controller) enqueue(targets []object.Ref) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
@@ -25,8 +27,8 @@ var reachedAt = time.Unix(1_800_000_000, 0).UTC()
 func staged(tb testing.TB) spec.Rule {
 	tb.Helper()
 	return *synctest.Rule(tb, func(c *spec.Config) {
-		c.Delivery = &spec.Delivery{Stages: []spec.Stage{{
-			Name: "canary", Namespaces: &spec.StageNamespaces{Include: []string{"team-0", "team-1"}}, Soak: metav1.Duration{Duration: time.Minute},
+		c.Delivery = &stages.Delivery{Stages: []stages.Stage{{
+			Name: "canary", Namespaces: &stages.StageNamespaces{Include: []string{"team-0", "team-1"}}, Soak: &metav1.Duration{Duration: time.Minute},
 		}}}
 	})
 }
@@ -55,9 +57,10 @@ func delivering(tb testing.TB, namespaces int) *View {
 	source := recordedAs(0, "second", nil)
 	source.ObjectMeta = metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "source-1", ResourceVersion: "5"}
 	source.Immutable = nil
+	evidence := revisions.Evidence{By: "this", Look: "canary", UpTo: "1000000", Readers: 1, Stages: []revisions.StageEvidence{{Name: "canary", Ran: 1, Namespaces: 1, Proven: 1}}}
 	v, clients := viewOn(tb, []runtime.Object{
-		source, recordedAs(1, "first", map[string]string{mark.Verdict: string(delivery.Delivered)}),
-		recordedAs(2, "second", map[string]string{mark.Verdict: string(delivery.Delivering), mark.Stage: "canary", mark.StageSince: mark.FormatTime(reachedAt)}),
+		source, recordedAs(1, "first", map[string]string{mark.Verdict: string(revisions.Delivered)}),
+		recordedAs(2, "second", map[string]string{mark.Verdict: string(revisions.Delivering), mark.Stage: "canary", mark.StageSince: mark.FormatTime(reachedAt), mark.Protocol: "evidence", mark.Evidence: evidence.String()}),
 	}, metadata, staged(tb))
 	v.controller.now = func() time.Time { return reachedAt.Add(time.Second) }
 	target := object.Ref{Kind: object.Secret, Namespace: "team-0", Name: "blogsecret"}
@@ -65,7 +68,6 @@ func delivering(tb testing.TB, namespaces int) *View {
 	require.NoError(tb, err)
 	desired := plan.Plan(state).Desired
 	require.NotNil(tb, desired)
-	desired.Annotations[mark.Consumers] = "2 Healthy"
 	_, err = clients.Typed.CoreV1().Secrets(target.Namespace).Create(tb.Context(), desired.ToSecret(), metav1.CreateOptions{})
 	require.NoError(tb, err)
 	require.Eventually(tb, func() bool {
@@ -84,20 +86,55 @@ func TestADeliveryIsCountedByStage(t *testing.T) {
 	require.True(t, state.NeedsAttention())
 	require.Equal(t, []int{2, 2, 1}, []int{state.Latest.Number, state.Wanted.Number, state.Stable.Number})
 	require.Equal(t, []survey.StageState{
-		{Name: "canary", Namespaces: 2, HaveWanted: 1, Healthy: 1, Pending: 1}, {Name: "rest", Namespaces: 3},
+		{Name: "canary", Namespaces: 2, HaveWanted: 1, Reached: true, Evidence: revisions.StageEvidence{Name: "canary", Ran: 1, Namespaces: 1, Proven: 1}}, {Name: "rest", Namespaces: 3},
 	}, state.Stages)
 	require.Equal(t, delivery.Wait, state.Step.Outcome)
-	require.Contains(t, state.Step.Reason, "team-1 (no clone of it yet)")
-	require.Equal(t, reachedAt.Add(30*time.Minute), state.Step.Until)
+	require.Equal(t, delivery.Lacking, state.Step.State)
+	require.Contains(t, state.Step.Reason, "1 namespace without a clone of it: team-1")
+	require.Equal(t, 30*time.Minute, state.Step.Left)
 
 	states, more = v.Deliveries(&rule, 0)
 	require.Empty(t, states)
 	require.Equal(t, 1, more)
 
-	revisions := map[string]string{}
-	v.Survey(func(f survey.CloneStatus) { revisions[f.Target.Namespace] = fmt.Sprint(f.Revision, " ", f.Consumers) })
-	require.Equal(t, "2 2 Healthy", revisions["team-0"])
-	require.Equal(t, "0 ", revisions["team-2"])
+	have := map[string]int{}
+	for _, f := range read(v) {
+		have[f.Target.Namespace] = f.Revision
+	}
+	require.Equal(t, 2, have["team-0"])
+	require.Zero(t, have["team-2"])
+}
+
+// A rule that gets another source, or another rule in its place, has something to go back to.
+func TestWhatARuleGaveOutFromAnotherSourceIsSomethingToGoBackTo(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		rule, source string
+		want         int
+	}{
+		"the rule had another source":            {"blog", "older", 1},
+		"a rule that is gone had the source":     {"gone", "blogsecret", 1},
+		"a rule that is gone had another source": {"gone", "older", 1},
+		"another rule clones there":              {"first", "older", 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			rule, first, source, clone := staged(t), staged(t), recordedAs(0, "second", nil), recordedAs(0, "first", nil)
+			first.Name, source.Immutable, clone.Immutable = "first", nil, nil
+			source.ObjectMeta = metav1.ObjectMeta{Namespace: "platform", Name: "blogsecret", UID: "source-1", ResourceVersion: "5"}
+			team := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "team-2"}}
+			v, clients := viewOn(t, []runtime.Object{source}, []runtime.Object{team}, first, rule)
+			clone.ObjectMeta = metav1.ObjectMeta{Namespace: "team-2", Name: "blogsecret"}
+			mark.Stamp(&clone.ObjectMeta, mark.Clone{Rule: test.rule, Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: test.source}})
+			_, err := clients.Typed.CoreV1().Secrets("team-2").Create(t.Context(), clone, metav1.CreateOptions{})
+			require.NoError(t, err)
+			require.Eventually(t, func() bool {
+				_, cached := v.controller.Caches.Clones[object.Secret].Get("team-2", "blogsecret")
+				return cached
+			}, time.Minute, time.Millisecond)
+			cached, _ := v.controller.Caches.Sources.Get(rule.Source.Ref())
+			require.NotNil(t, cached)
+			require.Len(t, v.controller.OtherPayloads(&rule, cached), test.want)
+		})
+	}
 }
 
 // What the page costs for each delivery that changes, among 10,000 namespaces.

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -25,45 +26,62 @@ const (
 	// sourceMissing is about a rule whose source does not exist.
 	sourceMissing  = "SourceMissing"
 	approvedReason = "Approved"
+	// cloneReverted is about a clone that somebody edited, and that has the source's content
+	// again.
+	cloneReverted = "CloneReverted"
 )
 
-// record reports the outcome of one reconcile to metrics, Events, log and page. A
+// record reports the outcome of one reconcile to metrics, Events and log. A
 // write that the end of ctx cancelled has no outcome.
-func (c *controller) record(ctx context.Context, state plan.State, decision plan.Decision, err error) {
+func (c *controller) record(ctx context.Context, outcome progress.Outcome) {
+	state, decision, rule, err := outcome.State, outcome.Decision, outcome.Rule, outcome.Err
 	if err != nil && ctx.Err() != nil {
 		return
 	}
-	rule := ruleOf(state, decision)
 	c.metrics.countWrite(c.RuleLabel(rule), decision, err)
-	arrivals := c.progress.Record(progress.Outcome{State: state, Decision: decision, Rule: rule, Err: err}, c.now())
-	if err != nil {
-		c.emitFailure(state, rule, decision, err)
-	}
+	arrivals := c.progress.Record(outcome, c.now())
 	c.reportArrivals(arrivals)
-	c.observer.Touched(state.Target)
-	c.emitMissing(state)
-	for _, loser := range losers(state) {
-		c.emit(loser, "")
+	found := append(c.missing(state), losers(state)...)
+	switch {
+	case err != nil:
+		found = append(found, condition{failure(state, rule, decision, err), revision(state)})
+	case outcome.Undone != "":
+		found = append(found, c.fight(state, decision, progress.AdmissionChanges, progress.AdmissionNote(rule, outcome.Undone)))
+	case decision.Action == plan.Refuse || decision.Action == plan.Hold && decision.Reason != plan.MassRemoval: // emitRemovals reports that once for all clones
+		c.debugClone("clone not written", state, rule, decision, zap.String("message", decision.Message))
+		found = append(found, condition{refusal(state, decision), revision(state)})
 	}
-	if err == nil && decision.Action != plan.Leave {
-		c.logDecision(state, rule, decision)
+	if err == nil && decision.Writes() {
+		c.logWrite(state, rule, decision)
 	}
+	c.raise(state.Target, found)
 }
 
-// logDecision logs a decision that was carried out, and emits its Events.
-func (c *controller) logDecision(state plan.State, rule string, decision plan.Decision) {
-	switch {
-	case decision.Writes():
-		c.debugClone("clone written", state, rule, decision)
-		if len(state.Candidates) > 0 && state.Candidates[0].Approved {
-			c.emitApproved(rule, sourceReference(state), fmt.Sprintf("Headwater empties the clones of rule %q, like this source", rule))
-		}
-		if left := c.Approvals.Of(rule).Leftovers; left != nil && (decision.Reason == plan.Pruned || decision.Reason == plan.Released) {
-			c.emitApproved(rule, c.ownReference(), left.Sentence(rule))
-		}
-	case decision.Reason != plan.MassRemoval: // emitRemovals reports it once for all clones
-		c.debugClone("clone not written", state, rule, decision, zap.String("message", decision.Message))
-		c.emit(refusal(state, decision), revision(state))
+// condition is an Event about a condition, and the revision of the source that it is about;
+// empty if it is about any.
+type condition struct {
+	events.Event
+
+	revision string
+}
+
+// raise emits the Events that are due about these, which are all conditions of target.
+func (c *controller) raise(target object.Ref, found []condition) {
+	keys := make([]progress.EventKey, 0, len(found))
+	for _, one := range found {
+		keys = append(keys, c.emit(one.Event, one.revision))
+	}
+	c.progress.Raised(target, keys, c.now())
+}
+
+// logWrite logs a write, and emits an Event if somebody approved it.
+func (c *controller) logWrite(state plan.State, rule string, decision plan.Decision) {
+	c.debugClone("clone written", state, rule, decision)
+	if len(state.Candidates) > 0 && state.Candidates[0].Approved {
+		c.emitApproved(rule, sourceReference(state), fmt.Sprintf("Headwater empties the clones of rule %q, like this source", rule))
+	}
+	if left := c.Approvals.Of(rule).Leftovers; left != nil && (decision.Reason == plan.Pruned || decision.Reason == plan.Released) {
+		c.emitApproved(rule, c.ownReference(), left.Sentence(rule))
 	}
 }
 
@@ -101,21 +119,41 @@ func ruleOf(state plan.State, decision plan.Decision) string {
 	return marks.Rule
 }
 
-// emitFailure reports a failed write.
-func (c *controller) emitFailure(state plan.State, rule string, decision plan.Decision, err error) {
-	c.emit(events.Event{
+// failure is the Event about a failed write.
+func failure(state plan.State, rule string, decision plan.Decision, err error) events.Event {
+	return events.Event{
 		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
 		Reason: CloneFailed, Action: string(decision.Action),
 		Note:        fmt.Sprintf("rule %q: %v%s", rule, err, progress.Retrying),
 		Annotations: map[string]string{progress.EventRule: rule, progress.EventError: text.Truncate(err.Error(), progress.MaxEventError)},
-	}, revision(state))
+	}
 }
 
-// countRepair counts a drift repair that succeeded.
-func (c *controller) countRepair(state plan.State, decision plan.Decision, seen progress.ExternalChange) {
-	if cause, repaired := c.progress.Settle(state, decision, seen, c.now()); repaired {
-		c.metrics.repairs.WithLabelValues(ruleOf(state, decision), string(cause)).Inc()
+// countRepair counts a drift repair that succeeded. If admission undid a write, it has the
+// target reconciled again later: no event of the API server may follow such a write.
+func (c *controller) countRepair(outcome progress.Outcome, seen progress.ExternalChange) {
+	cause, repaired := c.progress.Settle(outcome, seen, c.now())
+	if repaired {
+		c.metrics.repairs.WithLabelValues(outcome.Rule, string(cause)).Inc()
+		c.emitReverted(outcome, cause)
 	}
+	if target := outcome.State.Target; outcome.Undone != "" {
+		c.queue.After(target, c.progress.RepairWait(target, c.now()))
+	}
+}
+
+// emitReverted informs the owner of a namespace, on the clone, that an edit of it was undone.
+func (c *controller) emitReverted(outcome progress.Outcome, cause progress.Cause) {
+	clone, source := outcome.State.Clone, sourceReference(outcome.State)
+	if cause != progress.Edited || source == nil || !c.progress.NoteEdit(outcome.State.Target, c.now()) {
+		return
+	}
+	meta := clone.Meta()
+	c.events.Record(events.Event{
+		Rule: outcome.Rule, About: events.Reference("v1", string(outcome.State.Target.Kind), &meta), Related: source, Warning: true,
+		Reason: cloneReverted, Action: string(outcome.Decision.Action),
+		Note: fmt.Sprintf("rule %q keeps this object equal to %s/%s/%s, so what somebody changed here was undone; change that source instead", outcome.Rule, source.Kind, source.Namespace, source.Name),
+	})
 }
 
 // reportArrivals reports how long a change of the source took to reach a clone, and
@@ -125,7 +163,6 @@ func (c *controller) reportArrivals(arrivals []progress.Arrival) {
 		if arrived.Written {
 			c.metrics.propagation.WithLabelValues(arrived.Key.Rule).Observe(arrived.Took.Seconds())
 		}
-		c.observer.PropagationProgressed(arrived.Key.Rule, arrived.Key.Source, arrived.Written, arrived.Completed != nil)
 		if arrived.Completed != nil && arrived.Completed.Clones > 0 {
 			c.emitPropagation(arrived.Key, *arrived.Completed)
 		}
@@ -147,10 +184,10 @@ func (c *controller) emitPropagation(key progress.PropagationKey, propagation pr
 	})
 }
 
-// emitMissing reports each candidate rule whose named source did not exist when
-// state was read. It does not read the cache again, because the source may have
+// missing returns one condition for each candidate rule whose named source did not exist
+// when state was read. It does not read the cache again, because the source may have
 // been recreated since.
-func (c *controller) emitMissing(state plan.State) {
+func (c *controller) missing(state plan.State) (found []condition) {
 	for _, candidate := range state.Candidates {
 		if candidate.Source != nil {
 			continue
@@ -159,11 +196,12 @@ func (c *controller) emitMissing(state plan.State) {
 		if _, found := c.Caches.Namespaces.Get("", candidate.Ref.Namespace); !found {
 			about = c.ownReference()
 		}
-		c.emit(events.Event{
+		found = append(found, condition{Event: events.Event{
 			Rule: candidate.Rule.Name, About: about, Warning: true, Reason: sourceMissing, Action: string(plan.Leave),
 			Note: missingNote(candidate.Rule, survey.MissingSource(candidate.Ref.String())),
-		}, "")
+		}})
 	}
+	return found
 }
 
 func missingNote(rule *spec.Rule, missing string) string {
@@ -188,11 +226,16 @@ func (c *controller) emitRemovals(rule string, verdict plan.Verdict) {
 			len(verdict.Due.Targets), verdict.Due.Total, rule))
 		return
 	}
-	c.emit(events.Event{
+	held := events.Event{
 		Rule: rule, About: c.ownReference(), // the source may not exist
 		Related: c.sourceOfAny(verdict.Due.Targets), Warning: true,
 		Reason: string(plan.MassRemoval), Action: string(plan.Hold), Note: verdict.Hold.Message,
-	}, verdict.Since.String())
+	}
+	c.emit(held, verdict.Since.String())
+	if held.Related != nil && held.Related.UID != "" { // it does
+		held.About, held.Related = held.Related, nil
+		c.emit(held, verdict.Since.String())
+	}
 }
 
 // sourceOfAny returns the first source, by name, of these clones; nil if none of
@@ -210,6 +253,9 @@ func (c *controller) sourceOfAny(clones []object.Ref) *corev1.ObjectReference {
 	}
 	if first == nil {
 		return nil
+	}
+	if source, _ := c.Caches.Sources.Get(*first); source != nil {
+		return events.Reference("v1", string(first.Kind), source)
 	}
 	return reference(*first)
 }
@@ -235,20 +281,20 @@ func refusal(state plan.State, decision plan.Decision) events.Event {
 	return event
 }
 
-// losers returns one Event per rule that wants the target but comes after another
+// losers returns one condition per rule that wants the target but comes after another
 // rule.
-func losers(state plan.State) []events.Event {
+func losers(state plan.State) []condition {
 	if len(state.Candidates) < 2 || state.Namespace == nil || state.Namespace.Terminating {
 		return nil
 	}
-	var recorded []events.Event
+	var found []condition
 	for _, candidate := range state.Candidates[1:] {
-		recorded = append(recorded, events.Event{
+		found = append(found, condition{Event: events.Event{
 			Rule: candidate.Rule.Name, About: reference(state.Target), Warning: true, Reason: string(plan.OtherRule), Action: string(plan.Refuse),
 			Note: plan.Outranked(candidate.Rule.Name, state.Candidates[0].Rule.Name).Message,
-		})
+		}})
 	}
-	return recorded
+	return found
 }
 
 func reference(ref object.Ref) *corev1.ObjectReference {
@@ -285,17 +331,20 @@ func revision(state plan.State) string {
 }
 
 // emit records and logs event, unless it recently did so for this revision of the
-// source.
-func (c *controller) emit(event events.Event, revision string) {
-	about := event.About.Kind + "/" + event.About.Namespace + "/" + event.About.Name
-	if !c.progress.ShouldEmit(progress.EventKey{About: about, Reason: event.Reason, Note: event.Note}, revision, c.now()) {
-		return
+// source. It returns how equal Events are found.
+func (c *controller) emit(event events.Event, revision string) progress.EventKey {
+	about := events.NameOf(event.About)
+	key := progress.EventKey{About: about, Reason: event.Reason, Note: event.Note}
+	due := c.progress.Due(key, revision, c.now())
+	if due == dedupe.NotDue {
+		return key
 	}
 	level := zap.InfoLevel
 	if event.Warning {
 		level = zap.WarnLevel
 	}
 	c.log.Log(level, event.Note, zap.String("reason", event.Reason), zap.String("about", about))
-	event.Persisting = true
+	event.Persisting = due != dedupe.Back
 	c.events.Record(event)
+	return key
 }

@@ -33,12 +33,13 @@ func (c *controller) postponeRepair(ctx context.Context, target object.Ref, seen
 	}
 	decision := plan.Plan(state)
 	cause, repair := progress.RepairOf(state, decision, seen)
-	if !repair {
+	if !repair && !c.progress.WasUndone(state, decision) {
 		return false
 	}
 	c.queue.After(target, wait)
-	c.emitFight(ctx, state, decision, cause)
-	c.observer.Touched(target)
+	if repair {
+		c.emitFight(ctx, state, decision, cause)
+	}
 	return true
 }
 
@@ -54,13 +55,17 @@ func (c *controller) emitFight(ctx context.Context, state plan.State, decision p
 	if cause == progress.Deleted && exists { // it lost its label: it left the cache of clones and is not yet in the other
 		cause = progress.Unmarked
 	}
-	rule := ruleOf(state, decision)
-	note := progress.FightNote(rule, cause, manager)
-	c.progress.FightReported(state.Target, note)
-	c.emit(events.Event{
-		Rule: rule, About: reference(state.Target), Related: sourceReference(state), Warning: true,
-		Reason: progress.Fighting, Action: string(decision.Action), Note: note,
-	}, "")
+	note := progress.FightNote(ruleOf(state, decision), cause, manager)
+	c.raise(state.Target, []condition{c.fight(state, decision, progress.Fighting, note)})
+}
+
+// fight returns the Event about a fight, which counts as reported.
+func (c *controller) fight(state plan.State, decision plan.Decision, reason plan.Reason, note string) condition {
+	c.progress.FightReported(state.Target, reason, note)
+	return condition{Event: events.Event{
+		Rule: ruleOf(state, decision), About: reference(state.Target), Related: sourceReference(state), Warning: true,
+		Reason: string(reason), Action: string(decision.Action), Note: note,
+	}}
 }
 
 // lookUp is a survey.Lookup that sends no request.

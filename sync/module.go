@@ -1,6 +1,7 @@
 package sync
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync/deliverer"
 	"github.com/headwater-k8s/headwater/sync/progress"
@@ -45,17 +47,19 @@ type Options struct {
 type params struct {
 	fx.In
 
-	Options  Options
-	Live     *rules.Live[spec.Rule]
-	Safety   *live.Value[spec.Safety]
-	Clients  *kube.Clients
-	Caches   *informers.Caches
-	Writer   *kube.Writer
-	Key      *digestkey.Key
-	Events   *events.Recorder
-	Registry *prometheus.Registry
-	Log      *zap.Logger
-	Observer Observer `optional:"true"`
+	Options   Options
+	Live      *rules.Live[spec.Rule]
+	Safety    *live.Value[spec.Safety]
+	Clients   *kube.Clients
+	Caches    *informers.Caches
+	Writer    *kube.Writer
+	Key       *digestkey.Key
+	Revisions *revisions.View
+	Process   *revisions.Process
+	Events    *events.Recorder
+	Registry  *prometheus.Registry
+	Log       *zap.Logger
+	Observer  Observer `optional:"true"`
 }
 
 // result is what newResult provides.
@@ -69,7 +73,7 @@ type result struct {
 
 // newResult allocates the controller. The controller starts when the leader runs it.
 func newResult(p params) (result, error) {
-	observer, err := survey.NewReader(p.Live, p.Clients, p.Caches, p.Key, p.Options.Namespace, p.Log)
+	observer, err := survey.NewReader(p.Live, p.Clients, p.Caches, p.Revisions, p.Options.Namespace, p.Log)
 	if err != nil {
 		return result{}, err
 	}
@@ -78,16 +82,15 @@ func newResult(p params) (result, error) {
 		Reader: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
 		observer: orNoop(p.Observer), policies: p.Options.Policies,
-		maxFraction: maxFraction, guard: progress.NewGuard(observer.DueRemovals, maxFraction), progress: progress.NewTracker(),
+		maxFraction: maxFraction, guard: progress.NewGuard(observer.DueRemovals, func(rule string) float64 { return observer.MaxDeleteFraction(rule, maxFraction()) }),
+		progress: progress.NewTracker(),
 	}
-	if c.counts, err = newCounter(c); err != nil {
+	observer.Failure = c.progress.Failure
+	if err := c.connect(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}); err != nil {
 		return result{}, err
 	}
-	c.queue = queue.New(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}, c.reconcile)
-	c.queue.OnAdd(c.observer.Touched)
-	c.queue.OnDrained(c.endFirstPass)
 	deliveries := deliverer.New(deliverer.Params{
-		Reader: observer, Client: p.Clients.Typed, OwnNamespace: p.Options.Namespace, Writer: p.Writer,
+		Reader: observer, OwnNamespace: p.Options.Namespace, Writer: p.Writer, Process: p.Process,
 		Events: p.Events, Registry: p.Registry, Log: p.Log,
 	})
 	view := newView(c, deliveries)
@@ -95,18 +98,25 @@ func newResult(p params) (result, error) {
 		return result{}, fmt.Errorf("register metrics: %w", err)
 	}
 	return result{
-		View:        view,
-		Leader:      []leader.Runnable{{Name: "sync", Run: c.Run}, {Name: "delivery", Run: deliveries.Run}},
-		Permissions: permissions(len(p.Live.Load().All()) > 0),
+		View: view,
+		Leader: []leader.Runnable{
+			{Name: "sync", Run: c.Run},
+			{Name: "delivery", Run: deliveries.Run},
+			{Name: "request ConfigMaps", Run: func(ctx context.Context) error { return observer.KeepRequestConfigMaps(ctx, p.Log) }},
+		},
+		Permissions: permissions(p.Clients.Scope, len(p.Live.Load().All()) > 0),
 	}, nil
 }
 
 // permissions returns what the module needs for the rules that are in force at
 // the start. Without rules that clone, it only reads.
-func permissions(clones bool) []kube.Permission {
+func permissions(scope kube.Scope, clones bool) []kube.Permission {
 	read := []string{"list", "watch"}
 	needed := []kube.Permission{{Resource: "namespaces", Verbs: read, For: "know which namespaces there are"}}
 	for _, kind := range object.Kinds {
+		if !scope.Reads(kind.Resource()) {
+			continue
+		}
 		verbs, why := read, "know which objects there are"
 		if clones {
 			verbs, why = append(slices.Clone(read), "create", "update", "delete", "get"), "keep clones right"

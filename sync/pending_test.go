@@ -22,7 +22,8 @@ func TestAPlaceIsUnsyncedSinceTheFirstThatIsKnownOfIt(t *testing.T) {
 	c, now := v.controller, time.Unix(5000, 0)
 	c.now = func() time.Time { return now }
 	oldest := func(standing survey.Status) time.Duration {
-		return c.counts.Latest().Oldest[progress.PendingKey{Rule: "blog", Status: standing}]
+		_, oldest := c.board.Counts()
+		return oldest[progress.PendingKey{Rule: "blog", Status: standing}]
 	}
 	place := func(namespace string) object.Ref {
 		return object.Ref{Kind: object.Secret, Namespace: namespace, Name: "blogsecret"}
@@ -38,7 +39,7 @@ func TestAPlaceIsUnsyncedSinceTheFirstThatIsKnownOfIt(t *testing.T) {
 
 	key := progress.PropagationKey{Rule: "blog", Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}}
 	c.progress.BeginPropagation(key, "5", []object.Ref{place("team-0")}, now.Add(-time.Hour))
-	c.counts.AllChanged()
+	c.board.AllChanged()
 	require.Equal(t, time.Hour, oldest(survey.Behind), "a change came an hour ago")
 
 	fail(c, place("team-3"), errors.New("quota"), now.Add(-2*time.Hour))
@@ -62,12 +63,16 @@ func TestAPlaceThatNoRuleWantsAnyMoreDoesNotWait(t *testing.T) {
 	c, now := v.controller, time.Unix(5000, 0)
 	c.now = func() time.Time { return now }
 	key := progress.PendingKey{Rule: "blog", Status: survey.Behind}
-	require.Zero(t, c.counts.Latest().Oldest[key])
+	oldest := func() progress.OldestPending {
+		_, oldest := c.board.Counts()
+		return oldest
+	}
+	require.Zero(t, oldest()[key])
 	now = now.Add(time.Minute)
-	require.Equal(t, time.Minute, c.counts.Latest().Oldest[key])
+	require.Equal(t, time.Minute, oldest()[key])
 	set := c.Live.Load()
 	c.Live.Swap(rules.NewSet[spec.Rule]())
-	require.Empty(t, c.counts.Latest().Oldest)
+	require.Empty(t, oldest())
 	c.Live.Swap(set)
-	require.Zero(t, c.counts.Latest().Oldest[key], "it waits since now")
+	require.Zero(t, oldest()[key], "it waits since now")
 }

@@ -8,9 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/admission"
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/progress"
 )
 
 // staleRetry is the delay before a key is reconciled again when a write failed
@@ -22,7 +25,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if target == c.Approvals.Ref {
 		return c.settle(ctx)
 	}
-	defer c.counts.TargetChanged(target)   // failures, fights and objects found count
+	defer c.board.Changed(target)          // failures, fights and objects found count
 	changed := c.progress.ChangeOf(target) // before gather, so that the state includes at least these changes
 	if c.postponeRepair(ctx, target, changed) {
 		return nil
@@ -36,7 +39,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if decision.IsGuarded() {
 		verdict, err := c.mayRemove(ctx, state)
 		if err != nil {
-			c.record(ctx, state, decision, err)
+			c.record(ctx, progress.Outcome{State: state, Decision: decision, Rule: ruleOf(state, decision), Err: err})
 			return err
 		}
 		if verdict.Wait > 0 {
@@ -50,15 +53,16 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 			decision = verdict.Hold
 		}
 	}
-	err = c.apply(ctx, state, decision)
+	undone, err := c.apply(ctx, state, decision)
 	if cacheWasBehind(err) || c.policyIsBehind(err) {
 		c.queue.After(target, staleRetry)
 		return nil
 	}
+	outcome := progress.Outcome{State: state, Decision: decision, Rule: ruleOf(state, decision), Undone: undone, Err: err}
 	if err == nil { // else the retry counts it
-		c.countRepair(state, decision, changed)
+		c.countRepair(outcome, changed)
 	}
-	c.record(ctx, state, decision, err)
+	c.record(ctx, outcome)
 	return err
 }
 
@@ -75,39 +79,76 @@ func (c *controller) gather(ctx context.Context, target object.Ref) (plan.State,
 	return state, err
 }
 
-func (c *controller) apply(ctx context.Context, state plan.State, decision plan.Decision) error {
+// apply makes the write of decision, if it has one. undone is the first field that the
+// API server then has otherwise than wanted.
+func (c *controller) apply(ctx context.Context, state plan.State, decision plan.Decision) (undone string, err error) {
+	var stored kube.Stored
 	switch decision.Action {
 	case plan.Create:
-		return c.writer.Create(ctx, decision.Desired)
+		stored, err = c.writer.Create(ctx, decision.Desired)
 	case plan.Update:
-		return c.update(ctx, state, decision.Desired)
+		stored, err = c.update(ctx, state, decision.Desired)
 	case plan.Recreate:
-		return c.recreate(ctx, state, decision.Desired)
+		stored, err = c.recreate(ctx, state, decision.Desired)
 	case plan.Release:
-		return c.release(ctx, state)
+		return "", c.release(ctx, state)
 	case plan.Remove:
-		return c.writer.Delete(ctx, state.Target, state.Clone.Meta())
+		return "", c.writer.Delete(ctx, state.Target, state.Clone.Meta())
 	default:
-		return nil
+		return "", nil
 	}
+	if err != nil || stored.AsSent {
+		return "", err
+	}
+	described, err := c.describe(stored.Full)
+	if err != nil {
+		return "", err
+	}
+	return state.Undone(described), nil
 }
 
-// recreate deletes the object only after a dry run shows that the API server
-// would store its replacement. If the replacement is denied, for example by an
-// exhausted quota, the old clone stays.
-func (c *controller) recreate(ctx context.Context, state plan.State, desired *object.Full) error {
-	if err := c.writer.TryCreate(ctx, desired); err != nil {
-		return err
+// describe returns an answer of the API server in the form of the clone caches.
+func (c *controller) describe(answered *object.Full) (*object.Digested, error) {
+	hasher, err := c.key.Hasher()
+	if err != nil {
+		return nil, err
 	}
-	if err := c.writer.Delete(ctx, state.Target, state.Live().Meta()); err != nil {
-		return err
+	return kube.Describe(answered, hasher), nil
+}
+
+// recreate deletes the object only after a dry run shows that the API server would store
+// its replacement, and that this has anything that the object lacks: the replacement may
+// be denied, for example by an exhausted quota, or be changed back by admission. An object
+// of somebody else gets Headwater's marks before it is deleted.
+func (c *controller) recreate(ctx context.Context, state plan.State, desired *object.Full) (stored kube.Stored, err error) {
+	would, err := c.writer.TryCreate(ctx, desired)
+	if err != nil {
+		return kube.Stored{}, err
+	}
+	described, err := c.describe(would.Full)
+	if err != nil {
+		return kube.Stored{}, err
+	}
+	live := state.Live()
+	meta := live.Meta()
+	_, ours := mark.Of(live)
+	if ours && !plan.Brings(described, live) {
+		return would, nil
+	}
+	if !ours {
+		if meta, err = c.mark(ctx, state, desired); err != nil {
+			return kube.Stored{}, err
+		}
+	}
+	if err := c.writer.Delete(ctx, state.Target, meta); err != nil {
+		return kube.Stored{}, err
 	}
 	return c.writer.Create(ctx, desired)
 }
 
 // update overwrites the live clone and keeps labels and annotations that others
 // added.
-func (c *controller) update(ctx context.Context, state plan.State, desired *object.Full) error {
+func (c *controller) update(ctx context.Context, state plan.State, desired *object.Full) (kube.Stored, error) {
 	live := state.Live()
 	meta := live.Meta()
 	meta.Labels = plan.Overwritten(live.Labels, desired.Labels, live.LabelsByUs)

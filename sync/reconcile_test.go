@@ -3,6 +3,7 @@ package sync
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync/internal/plantest"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
@@ -40,7 +42,9 @@ func testController(t *testing.T, set ...spec.Rule) (*controller, *fake.Clientse
 	key := digestkey.New(client, "headwater-system")
 	caches, err := informers.NewCaches(clients, key, zap.NewNop())
 	require.NoError(t, err)
-	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, key, "headwater-system", zap.NewNop())
+	recorded, err := revisions.NewView(clients, caches, key, "headwater-system", zap.NewNop())
+	require.NoError(t, err)
+	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, recorded, "headwater-system", zap.NewNop())
 	require.NoError(t, err)
 	return &controller{
 		Reader: observer, writer: kube.NewWriter(clients), metrics: newMetrics(prometheus.NewRegistry()), log: zap.NewNop(),
@@ -108,8 +112,10 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 				w.Header().Set("Content-Type", "application/json")
 				if test.refused {
 					w.WriteHeader(http.StatusUnprocessableEntity)
+					_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+					return
 				}
-				_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+				_, _ = io.Copy(w, r.Body) // stored as sent
 			}))
 			defer server.Close()
 			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
@@ -120,8 +126,11 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 			state.Candidates[0].Source.Content.Type = "kubernetes.io/tls"
 			decision := plan.Plan(state)
 			require.Equal(t, plan.Recreate, decision.Action)
-			c := &controller{writer: kube.NewWriter(&kube.Clients{Typed: client})}
-			require.Equal(t, test.refused, c.apply(t.Context(), state, decision) != nil)
+			key, err := digestkey.NewEphemeral()
+			require.NoError(t, err)
+			c := &controller{writer: kube.NewWriter(&kube.Clients{Typed: client}), key: key}
+			_, err = c.apply(t.Context(), state, decision)
+			require.Equal(t, test.refused, err != nil)
 			require.Equal(t, test.want, asked)
 		})
 	}

@@ -3,6 +3,7 @@ package sync
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -38,7 +39,7 @@ func (c *controller) askGuard(ctx context.Context, rule string, question progres
 	}
 	for {
 		basis := plan.Basis{Set: c.Live.Load(), Generation: c.generation.Load()}
-		answer = c.guard.Answer(question, rule, basis, c.now())
+		c.guard.Use(func(g *plan.Guard) { answer = question(g, rule, basis, c.now()) })
 		if answer.Write == nil {
 			for _, target := range answer.Released {
 				c.queue.Bulk(target)
@@ -46,7 +47,7 @@ func (c *controller) askGuard(ctx context.Context, rule string, question progres
 			return answer, nil
 		}
 		err := c.Removals.Write(ctx, answer.Write)
-		c.guard.Written(rule, err == nil)
+		c.guard.Use(func(g *plan.Guard) { g.Written(rule, err == nil) })
 		if err != nil {
 			return plan.Verdict{}, err
 		}
@@ -55,14 +56,15 @@ func (c *controller) askGuard(ctx context.Context, rule string, question progres
 
 // recallRemovals loads the record of an earlier leader into the guard, once.
 func (c *controller) recallRemovals(ctx context.Context) error {
-	if c.guard.Recalled() {
+	recalled := false
+	if c.guard.Use(func(g *plan.Guard) { recalled = g.Recalled }); recalled {
 		return nil
 	}
 	stored, err := c.Removals.Read(ctx)
 	if err != nil {
 		return err
 	}
-	c.guard.Recall(stored)
+	c.guard.Use(func(g *plan.Guard) { g.Recall(stored) })
 	return nil
 }
 
@@ -71,7 +73,17 @@ func (c *controller) settleHolds(ctx context.Context) error {
 	if err := c.recallRemovals(ctx); err != nil {
 		return err
 	}
-	for _, rule := range c.guard.Holding() {
+	var holding []string
+	c.guard.Use(func(g *plan.Guard) { holding = g.Holding() })
+	for _, rule := range c.Removals.Holding() {
+		if !slices.Contains(holding, rule) { // somebody else wrote it
+			if err := c.restoreRecord(ctx); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	for _, rule := range holding {
 		answer, err := c.askGuard(ctx, rule, (*plan.Guard).Review)
 		if err != nil {
 			return err
@@ -97,44 +109,62 @@ func (c *controller) restoreHold(ctx context.Context, rule string) error {
 	if c.Removals.Of(rule).Holding() {
 		return nil
 	}
-	record := c.guard.Restore(c.now())
+	return c.restoreRecord(ctx)
+}
+
+// restoreRecord stores what the guard knows in place of what somebody else wrote.
+func (c *controller) restoreRecord(ctx context.Context) error {
+	var record map[string]plan.RemovalLog
+	c.guard.Use(func(g *plan.Guard) { record = g.Restore(c.now()) })
 	if record == nil {
 		return nil
 	}
-	defer c.guard.Restored()
+	defer c.guard.Use((*plan.Guard).Restored)
 	return c.Removals.Write(ctx, record)
 }
 
 // settleApprovals withdraws approvals that nothing needs any more, so that they
-// do not approve a later hold.
+// do not approve a later hold, and requests about rules that are not in force.
 func (c *controller) settleApprovals(ctx context.Context) error {
 	for rule, approval := range c.Approvals.All() {
 		needed := c.stillNeeded(rule)
-		if needed.Removals == approval.Removals && needed.Leftovers == approval.Leftovers && maps.Equal(needed.Sources, approval.Sources) &&
-			len(needed.Deliveries) == len(approval.Deliveries) {
+		_, inForce := c.Live.Load().Named(rule)
+		if (inForce || !approval.Empty()) && needed.Equal(approval.Approval) {
 			continue
 		}
-		if err := survey.SetApproval(ctx, c.client, c.ownNamespace, rule, needed); err != nil {
+		err := survey.ChangeApproval(ctx, c.client, c.ownNamespace, rule, func(stored survey.Approval) survey.Approval {
+			if !stored.At.Equal(approval.At) {
+				return stored // somebody approved again since
+			}
+			return needed
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for rule := range c.Requests.All() {
+		if _, inForce := c.Live.Load().Named(rule); inForce {
+			continue
+		}
+		if err := c.Requests.Forget(ctx, rule); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stillNeeded returns the part of the approval of rule that still applies:
-// removals while any is due, sources until they change, and leftovers while any
-// exists and the configuration does not have the rule again.
+// stillNeeded returns the part of the approval of rule that still applies: removals while
+// any is due, as many as were held when it came, sources until they change, and leftovers
+// while any exists and the configuration does not have the rule again.
 func (c *controller) stillNeeded(rule string) survey.Approval {
 	approval := c.Approvals.Of(rule)
 	if due, known := c.DueRemovals(rule, plan.RemovalLog{}, c.now()); known && len(due.Targets) == 0 {
 		approval.Removals = 0
 	}
+	c.guard.Use(func(g *plan.Guard) { approval.Removals = g.Covered(rule, approval.Removals, approval.At) })
 	_, inForce := c.Live.Load().Named(rule)
 	if left := approval.Leftovers; left != nil && (inForce || !c.hasLeftovers(rule, left)) {
 		approval.Leftovers = nil
-	}
-	if !inForce {
-		approval.Deliveries = nil
 	}
 	approval.Sources = maps.Clone(approval.Sources)
 	maps.DeleteFunc(approval.Sources, func(name, version string) bool {

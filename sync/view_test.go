@@ -1,11 +1,9 @@
 package sync
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -27,7 +25,10 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/queue"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/sync/board"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
@@ -44,12 +45,24 @@ func BenchmarkAPlaceAmongRules(b *testing.B) {
 				name := fmt.Sprint("other-", len(set))
 				set = append(set, synctest.RuleNamed(b, name, "", rules.Source{Kind: object.Secret, Name: name}))
 			}
-			glance := viewOf(b, 5, set...).StatusOf()
+			reading := readingOf(viewOf(b, 5, set...))
 			for b.Loop() {
-				glance(object.Ref{Kind: object.Secret, Namespace: "team-4", Name: "blogsecret"}, func(survey.CloneStatus) {})
+				_ = reading.Report(object.Ref{Kind: object.Secret, Namespace: "team-4", Name: "blogsecret"}, func(survey.CloneStatus) {})
 			}
 		})
 	}
+}
+
+// readingOf is a new Reading with what the controller knows.
+func readingOf(v *View) *survey.Reading {
+	return v.controller.NewReading(v.controller.maxFraction(), v.controller.lookUp)
+}
+
+// read returns how all clones stand.
+func read(v *View) (all []survey.CloneStatus) {
+	v.Refresh(0, 0)
+	v.Each("", func(*board.Standing) bool { return true }, func(f survey.CloneStatus) { all = append(all, f) })
+	return all
 }
 
 // viewOf is the View of a cluster with these namespaces, in which the first has
@@ -94,21 +107,22 @@ func viewOn(tb testing.TB, typed, metadata []runtime.Object, set ...spec.Rule) (
 	require.NoError(tb, err)
 	caches, err := informers.NewCaches(clients, key, zap.NewNop())
 	require.NoError(tb, err)
-	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, key, "headwater-system", zap.NewNop())
+	recorded, err := revisions.NewView(clients, caches, key, "headwater-system", zap.NewNop())
+	require.NoError(tb, err)
+	observer, err := survey.NewReader(rules.NewLive(rules.NewSet(set...)), clients, caches, recorded, "headwater-system", zap.NewNop())
 	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(func() { cancel(); caches.Wait() })
 	require.NoError(tb, caches.Sources.Track(ctx, []informers.Place{{Kind: object.Secret, Namespace: "platform"}}))
 	c := &controller{
 		Reader: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
-		progress: progress.NewTracker(),
+		progress: progress.NewTracker(), observer: noopObserver{}, log: zap.NewNop(),
 	}
-	c.counts, err = newCounter(c)
-	require.NoError(tb, err)
+	require.NoError(tb, c.connect(queue.Options{Name: "sync", Log: c.log, Registry: prometheus.NewRegistry()}))
 	caches.Start(ctx)
-	waitCtx, stop := context.WithTimeout(ctx, 30*time.Second)
+	waitCtx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
-	require.True(tb, caches.AwaitFull(waitCtx, nil))
+	require.True(tb, caches.AwaitFull(waitCtx, &c.subscriptions))
 	return newView(c, nil), clients
 }
 
@@ -133,7 +147,7 @@ func watchSelected(tracker clienttesting.ObjectTracker) clienttesting.WatchReact
 // fail records that the write of rule blog's clone at target failed.
 func fail(c *controller, target object.Ref, err error, at time.Time) {
 	c.progress.Record(progress.Outcome{State: plan.State{Target: target}, Rule: "blog", Err: err}, at)
-	c.counts.TargetChanged(target)
+	c.board.Changed(target)
 }
 
 func twoRules(t *testing.T) []spec.Rule {
@@ -143,29 +157,11 @@ func twoRules(t *testing.T) []spec.Rule {
 	return []spec.Rule{*synctest.Rule(t, nil), second}
 }
 
-func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
+func TestEveryCloneStandsInSomeWay(t *testing.T) {
 	v := viewOf(t, 5, twoRules(t)...)
-	failing := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
-	fail(v.controller, failing, errors.New("quota"), time.Unix(1000, 0))
-	var surveyed, glanced []survey.CloneStatus
-	v.Survey(func(f survey.CloneStatus) { surveyed = append(surveyed, f) })
-	targets, glance := map[object.Ref]bool{}, v.StatusOf()
-	for _, cloneStatus := range surveyed {
-		if !targets[cloneStatus.Target] {
-			targets[cloneStatus.Target] = true
-			glance(cloneStatus.Target, func(f survey.CloneStatus) { glanced = append(glanced, f) })
-		}
-	}
-	byName := func(a, b survey.CloneStatus) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Target.String(), b.Target.String()))
-	}
-	slices.SortFunc(surveyed, byName)
-	slices.SortFunc(glanced, byName)
-	require.Equal(t, surveyed, glanced)
-	glance(object.Ref{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}, func(f survey.CloneStatus) { t.Errorf("the source is no clone: %+v", f) })
-
+	fail(v.controller, object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}, errors.New("quota"), time.Unix(1000, 0))
 	standings := map[string]survey.Status{}
-	for _, f := range surveyed {
+	for _, f := range read(v) {
 		standings[f.Rule+" "+f.Target.Namespace] = f.Status
 		require.NotEmpty(t, f.Why())
 	}
@@ -174,6 +170,7 @@ func TestAGlanceFindsWhatASurveyFinds(t *testing.T) {
 		"second team-0": survey.Conflicting, "second team-1": survey.Conflicting, "second team-2": survey.Conflicting, "second team-3": survey.Conflicting, "second team-4": survey.Conflicting,
 		"former team-2": survey.Retained,
 	}, standings)
+	require.Equal(t, []string{"blog", "second", "former"}, v.Rules())
 }
 
 // Forged marks can name any number of rules.
@@ -197,30 +194,11 @@ func TestRulesThatOnlyClonesNameHaveOneLabel(t *testing.T) {
 
 func TestAFailureSaysSinceWhenAndWhy(t *testing.T) {
 	v := viewOf(t, 4, *synctest.Rule(t, nil))
-	failing := object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}
-	fail(v.controller, failing, errors.New("exceeded quota"), time.Unix(1000, 0))
-	v.StatusOf()(failing, func(f survey.CloneStatus) {
-		require.Equal(t, time.Unix(1000, 0), f.Since)
-		require.Contains(t, f.Why(), "exceeded quota; retrying")
-	})
-}
-
-// What a page costs while a change spreads, and when it is opened.
-func BenchmarkView(b *testing.B) {
-	config := spec.Config{}
-	config.Default()
-	rule, err := spec.Compile(rules.Base{Name: "blog", Source: rules.Source{Kind: object.Secret, Namespace: "platform", Name: "blogsecret"}}, config, "headwater-system")
-	require.NoError(b, err)
-	v := viewOf(b, 10_000, rule)
-	b.Run("survey of 10,000 places", func(b *testing.B) {
-		for b.Loop() {
-			v.Survey(func(survey.CloneStatus) {})
+	fail(v.controller, object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}, errors.New("exceeded quota"), time.Unix(1000, 0))
+	for _, f := range read(v) {
+		if f.Target.Namespace == "team-3" {
+			require.Equal(t, time.Unix(1000, 0), f.Since)
+			require.Contains(t, f.Why(), "exceeded quota; retrying")
 		}
-	})
-	b.Run("glance at one", func(b *testing.B) {
-		glance := v.StatusOf()
-		for b.Loop() {
-			glance(object.Ref{Kind: object.Secret, Namespace: "team-5000", Name: "blogsecret"}, func(survey.CloneStatus) {})
-		}
-	})
+	}
 }

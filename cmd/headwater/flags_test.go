@@ -36,9 +36,9 @@ func TestAVariableOfTheEnvironmentIsReadAsStrictlyAsItsFlag(t *testing.T) {
 	t.Setenv("HEADWATER_PAGE", "on")
 	t.Setenv("HEADWATER_WORKERS", "many")
 	require.Equal(t, "HEADWATER_PAGE=\"on\": use true or false\nHEADWATER_WORKERS=\"many\": use a whole number", fails(t, "run"), "all of them")
-	t.Setenv("HEADWATER_WATCH", "on")
+	t.Setenv("HEADWATER_WAIT", "on")
 	t.Setenv("HEADWATER_OUTPUT", "xml")
-	require.Equal(t, "HEADWATER_OUTPUT=\"xml\": use one of table, wide, json, yaml, name, jsonpath=, jsonpath-as-json=, jsonpath-file=, custom-columns=\nHEADWATER_WATCH=\"on\": use true or false", fails(t, "status"), "of every command")
+	require.Equal(t, "HEADWATER_OUTPUT=\"xml\": use one of table, wide, json, yaml, name, jsonpath=, jsonpath-as-json=, jsonpath-file=, custom-columns=\nHEADWATER_WAIT=\"on\": use true or false", fails(t, "status"), "of every command")
 }
 
 func TestAFlagWinsOverItsVariable(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/inspect/reported"
 	"github.com/headwater-k8s/headwater/internal/output"
 )
 
@@ -40,9 +41,15 @@ func newConnection(command *cobra.Command) *inspection {
 }
 
 func newInspection(command *cobra.Command) *inspection {
+	in := newReading(command)
+	command.Flags().StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: key "+config.ConfigMapKey+" of ConfigMap "+config.ConfigMapName+" in Headwater's namespace)")
+	return in
+}
+
+// newReading returns an inspection for commands that read what the service reports.
+func newReading(command *cobra.Command) *inspection {
 	in := newConnection(command)
 	flags := command.Flags()
-	flags.StringVar(&in.options.ConfigFile, "config", "", "the configuration file (default: key "+config.ConfigMapKey+" of ConfigMap "+config.ConfigMapName+" in Headwater's namespace)")
 	addOwnNamespace(flags, &in.options.Own)
 	in.completeNamespaces("headwater-namespace")
 	in.output = addOutput(command)
@@ -77,13 +84,9 @@ Exits 0 if nothing would change, 2 if something would change, and 1 on failure.`
 	in := newInspection(command)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		var plan inspect.Plan
-		err := in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
-			inspector, err := inspect.Open(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			plan = inspector.Plan(ctx)
-			return plan, nil
+		err := in.open(func(ctx context.Context, i *inspect.Inspector) (_ output.Printable, err error) {
+			plan, err = i.Plan(ctx)
+			return plan, err
 		})
 		if err == nil && plan.Changes() {
 			return errChanges
@@ -95,32 +98,47 @@ Exits 0 if nothing would change, 2 if something would change, and 1 on failure.`
 
 func approveCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "approve RULE",
+		Use: "approve [RULE]",
 		Example: `  headwater approve blogsecret --dry-run
-  headwater approve blogsecret`,
-		Short: "Approve what a rule is holding: many deletions at once, or an emptied source",
+  headwater approve blogsecret
+  headwater approve --configuration 31f0c5cbd2ab4f41`,
+		Short: "Approve what is held: many deletions at once, an emptied source, a configuration without rules",
 		Long: `Approve what a rule is holding: the deletion of more clones at once than
-safety.maxDeleteFraction allows, or emptying clones because their source was
+maxDeleteFraction allows, or emptying clones because their source was
 emptied.
 
-You approve only what is held now: at most this number of deletions, and the
-source in its current version. The command stores the approval, with your name,
-in the ConfigMap headwater-approvals in Headwater's namespace. Headwater removes
-it some seconds after no deletion is due any more, or the source has changed. An
-approval of deletions expires after one hour. Headwater records an Event with
-the reason Approved when it uses the approval.`,
-		Args: oneArgument,
+You approve what the RuleStatus says is held: at most this number of deletions,
+and the source in this version. The command reads no Secret. It stores the
+approval, with your name, in the ConfigMap headwater-approvals in Headwater's
+namespace. Headwater removes it some seconds after no deletion is due any more, or
+the source has changed. An approval of deletions expires after one hour. Headwater
+records an Event with the reason Approved when it uses the approval.
+
+With --configuration, approve the configuration with that revision, which is held
+because it removes rules. The approval expires after one hour.`,
+		Args: optionalArgument,
 	}
-	in := newInspection(command)
+	in := newReading(command)
 	in.completeRules(func(rule config.Rule) bool { return rule.Sync != nil })
 	dryRun := command.Flags().Bool("dry-run", false, "only show what would be approved")
-	command.RunE = func(_ *cobra.Command, args []string) error {
+	revision := command.Flags().String("configuration", "", "approve the held configuration with this revision")
+	command.RunE = func(command *cobra.Command, args []string) error {
+		check := oneArgument
+		if *revision != "" {
+			check = noArguments
+		}
+		if err := check(command, args); err != nil {
+			return err
+		}
 		return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
-			inspector, err := inspect.Open(ctx, options)
-			if err != nil {
+			reader, err := reported.Open(ctx, options)
+			switch {
+			case err != nil:
 				return nil, err
+			case *revision != "":
+				return reader.ApproveConfiguration(ctx, *revision, *dryRun)
 			}
-			return inspector.Approve(ctx, args[0], *dryRun)
+			return reader.Approve(ctx, args[0], *dryRun)
 		})
 	}
 	return command
@@ -151,7 +169,12 @@ func whoCanEditCommand() *cobra.Command {
 rule allows, holders of a ClusterRole that it allows, holders of the verb override
 (also by a wildcard), and Headwater itself.
 
-Requires permission to list ClusterRoles and ClusterRoleBindings.`,
+It also lists everybody that RBAC lets act as one of them: who may impersonate them,
+get a token of their service account, run pods as it or commands in its pods, or bind
+a ClusterRole that exempts; and who may change the rule or Headwater's records. It
+leaves out what the policy headwater-guard closes, if that is in force.
+
+Requires permission to list ClusterRoles, Roles and their bindings.`,
 		Args: oneArgument,
 	}
 	in := newInspection(command)

@@ -71,12 +71,8 @@ func leftoversCommand(fate plan.LeftoverFate, command *cobra.Command) *cobra.Com
 	flags.StringVar(&asked.asOf, "as-of", "", "only clones that did not change since the dry run that printed this value")
 	flags.DurationVar(&asked.timeout, "timeout", time.Minute, "how long to wait for the service")
 	command.RunE = func(command *cobra.Command, args []string) error {
-		return in.show(func(ctx context.Context, options inspect.Options) (output.Printable, error) {
-			inspector, err := inspect.Open(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			left, err := inspector.Leftovers(args[0], fate, asked.asOf)
+		return in.open(func(ctx context.Context, i *inspect.Inspector) (output.Printable, error) {
+			left, err := i.Leftovers(args[0], fate, asked.asOf)
 			left.DryRun = asked.dryRun
 			if err != nil || asked.dryRun {
 				return left, err
@@ -84,7 +80,7 @@ func leftoversCommand(fate plan.LeftoverFate, command *cobra.Command) *cobra.Com
 			if err := confirm(command, left, asked.yes); err != nil {
 				return nil, err
 			}
-			return inspector.Perform(ctx, left, asked.timeout)
+			return i.Perform(ctx, left, asked.timeout)
 		})
 	}
 	return command
@@ -92,19 +88,19 @@ func leftoversCommand(fate plan.LeftoverFate, command *cobra.Command) *cobra.Com
 
 // confirm asks for confirmation on a terminal. It fails if the user does not
 // confirm, or if stdin is not a terminal.
-func confirm(command *cobra.Command, left inspect.Leftovers, yes bool) error {
+func confirm(command *cobra.Command, about interface{ Question() string }, yes bool) error {
 	if yes {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return errors.New("cannot ask for confirmation: stdin is not a terminal; review with --dry-run, then pass --yes")
 	}
-	return askWhether(command.InOrStdin(), command.ErrOrStderr(), left)
+	return askWhether(command.InOrStdin(), command.ErrOrStderr(), about)
 }
 
 // askWhether writes the question to out and reads the answer from in.
-func askWhether(in io.Reader, out io.Writer, left inspect.Leftovers) error {
-	_, _ = fmt.Fprint(out, left.Question())
+func askWhether(in io.Reader, out io.Writer, about interface{ Question() string }) error {
+	_, _ = fmt.Fprint(out, about.Question())
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)

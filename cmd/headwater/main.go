@@ -17,6 +17,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/inspect/reported"
+	"github.com/headwater-k8s/headwater/internal/output"
 )
 
 func main() {
@@ -24,6 +26,9 @@ func main() {
 	case err == nil:
 	case errors.Is(err, errChanges), errors.Is(err, errAttention), errors.Is(err, errNotCarried):
 		os.Exit(2)
+	case errors.Is(err, reported.ErrUnanswered):
+		printError(err)
+		os.Exit(3)
 	default:
 		printError(err)
 		os.Exit(1)
@@ -69,8 +74,9 @@ func rootCommand(called string) *cobra.Command {
 ConfigMaps.
 
 Every command exits 0 on success and 1 on failure, with the reason on stderr.
-"status" exits 2 if something needs attention, "plan" if something would change,
-"migrate" if you have to review the result.
+"status" exits 2 if something needs attention, "history" if no leader confirms it,
+"plan" if something would change, "migrate" if you have to review the result. A command
+about a delivery exits 3 if its request is stored and no leader answered it in time.
 
 ` + aboutEnvironment,
 		Version:       buildInfo{app.Build()}.String(),
@@ -84,9 +90,22 @@ Every command exits 0 on success and 1 on failure, with the reason on stderr.
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl headwater"}
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(runCommand(), checkCommand(), statusCommand(), planCommand(), approveCommand(), releaseCommand(), pruneCommand(),
-		whoCanEditCommand(), explainCommand(), consumersCommand(), migrateCommand(), versionCommand())
-	root.AddCommand(deliveryCommands()...)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Look at a cluster:", []*cobra.Command{statusCommand(), explainCommand(), consumersCommand(), whoCanEditCommand()}},
+		{"Write a configuration:", []*cobra.Command{checkCommand(), planCommand(), migrateCommand()}},
+		{"Decide what is held or left:", []*cobra.Command{approveCommand(), releaseCommand(), pruneCommand()}},
+		{"Deliver revisions:", deliveryCommands()},
+		{"Run the service:", []*cobra.Command{runCommand(), versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, command := range group.commands {
+			command.GroupID = group.title
+		}
+		root.AddCommand(group.commands...)
+	}
 	for _, command := range root.Commands() {
 		command.Example = calledAs.ReplaceAllString(command.Example, "${1}"+root.DisplayName()+" ")
 		if command.ValidArgsFunction == nil {
@@ -94,4 +113,27 @@ Every command exits 0 on success and 1 on failure, with the reason on stderr.
 		}
 	}
 	return root
+}
+
+// built is what the program was built from, for people.
+type buildInfo struct{ app.BuildInfo }
+
+func (b buildInfo) String() string {
+	return fmt.Sprintf("%s (commit %s, %s, %s)", b.Version, b.Commit, b.GoVersion, b.Platform)
+}
+
+func (b buildInfo) Table(out *output.Writer) { _, _ = fmt.Fprintln(out, "headwater version", b) }
+
+func versionCommand() *cobra.Command {
+	command := &cobra.Command{
+		Use:     "version",
+		Example: `  headwater version -o json`,
+		Short:   "Print the version and the commit, Go version and platform of the build",
+		Args:    noArguments,
+	}
+	printing := addOutput(command)
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		return printing.Print(command.OutOrStdout(), buildInfo{app.Build()})
+	}
+	return command
 }

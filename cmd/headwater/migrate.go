@@ -20,8 +20,9 @@ var (
 	// errNotCarried makes migrate exit 2: the user has to review the result.
 	errNotCarried = errors.New("not everything is carried over")
 
-	errNothingFound = errors.New("nothing to migrate: found no policy of Kyverno, and no Secret or ConfigMap with annotations of " +
-		"Reflector or kubernetes-replicator; pass files or directories with --filename, or a cluster with --kubeconfig")
+	errNothingFound = errors.New("nothing to migrate: found no policy of Kyverno that clones Secrets or ConfigMaps, denies changes of " +
+		"them, or restarts for them, and no annotations of Reflector or kubernetes-replicator; pass files or directories with " +
+		"--filename, or a cluster with --kubeconfig")
 )
 
 func migrateCommand() *cobra.Command {
@@ -34,12 +35,13 @@ func migrateCommand() *cobra.Command {
 - Kyverno's ClusterPolicy and Policy that clone Secrets and ConfigMaps, deny
   changes of them, or restart workloads;
 - Kyverno's GeneratingPolicy and ValidatingPolicy, and their namespaced forms, if
-  they clone or deny by simple expressions;
-- the annotations of Reflector (emberstack) and kubernetes-replicator (mittwald).
+  they clone or deny by simple expressions or templates;
+- the annotations of Reflector (emberstack) and kubernetes-replicator (mittwald),
+  also where a Certificate, ExternalSecret or SealedSecret gives them to its Secret.
 
 The command reads files with --filename, otherwise the cluster. It writes the
 configuration to stdout, with the migration steps in order, and a summary to
-stderr. Headwater adopts the clones of these tools unchanged. If a rule cannot
+stderr: how much is carried over, how much partly or not, and why. Headwater adopts the clones of these tools unchanged. If a rule cannot
 express a policy fully, it applies to fewer objects, or it is written as a comment
 with the reason.
 
@@ -47,11 +49,12 @@ The command never reads values of Secrets from the cluster, never repeats values
 from a file, and writes nothing to the cluster. It requires permission to list
 Secrets, ConfigMaps and Kyverno's policies and exceptions.
 
-Anything unreadable in a file is reported with file, line and cause; the rest is
-still processed.
+A document of a file that names one of the tools and is unreadable, or a template,
+is reported with file, line and cause; the rest is still processed.
 
 Exits 0 if everything is carried over; 2 if a rule is written as a comment, or if
-something is left out or unreadable; and 1 if there was nothing to migrate.`,
+something is left out or unreadable; and 1 if there was nothing to migrate. Policies
+that do other jobs do not count: they stay with Kyverno.`,
 		Args: noArguments,
 	}
 	in := newConnection(command)
@@ -63,7 +66,7 @@ something is left out or unreadable; and 1 if there was nothing to migrate.`,
 		}
 		result := migrate.Translate(found)
 		if result.Empty() {
-			_, _ = fmt.Fprint(command.ErrOrStderr(), result.Unreadable())
+			_, _ = fmt.Fprint(command.ErrOrStderr(), result.Summary())
 			return errNothingFound
 		}
 		file, err := result.Render()
@@ -111,7 +114,7 @@ func readInto(found *migrate.Input, name string, stdin io.Reader) error {
 			err = readFile(found, path)
 		}
 		if err != nil && path != name {
-			found.Unread = append(found.Unread, ir.Left{From: path, Why: err.Error()})
+			found.Unread = append(found.Unread, ir.Unread{At: path, Why: err.Error()})
 			return nil
 		}
 		return err

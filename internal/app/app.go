@@ -1,7 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -18,7 +22,9 @@ import (
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/internal/rulestatus/facts"
 	"github.com/headwater-k8s/headwater/internal/rulestatus/keeper"
 	"github.com/headwater-k8s/headwater/internal/serve"
@@ -29,13 +35,14 @@ import (
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Options is the whole graph. It is static: a module that no rule asks for is
 // in it all the same and does nothing.
-func Options(settings Settings, loaded *config.Config, clients *kube.Clients, logger *zap.Logger) fx.Option {
+func Options(settings Settings, begins *Started, clients *kube.Clients, logger *zap.Logger) fx.Option {
 	return fx.Options(
-		core(settings, loaded, clients, logger),
+		core(settings, begins, clients, logger),
 		sync.Module,
 		protect.Module,
 		reload.Module,
@@ -43,11 +50,14 @@ func Options(settings Settings, loaded *config.Config, clients *kube.Clients, lo
 	)
 }
 
+// What runs on every replica, and on the leader alone.
+const ofReplica, ofLeader = `group:"replica"`, `group:"leader"`
+
 // core is the graph without the modules.
-func core(settings Settings, loaded *config.Config, clients *kube.Clients, logger *zap.Logger) fx.Option {
+func core(settings Settings, begins *Started, clients *kube.Clients, logger *zap.Logger) fx.Option {
 	return fx.Options(
 		fx.NopLogger, // errors are returned, and printed once by main
-		fx.Supply(settings, loaded, clients, logger),
+		fx.Supply(settings, begins, begins.Config, clients, logger),
 		fx.Provide(
 			func() *failure { return &failure{} },
 			newRegistry,
@@ -60,95 +70,98 @@ func core(settings Settings, loaded *config.Config, clients *kube.Clients, logge
 			func(c *config.Config) *live.Value[syncspec.Safety] { return live.New(c.Safety) },
 			func(c *config.Config) *live.Value[*reloadspec.Compiled] { return live.New(c.Reload.Compile()) },
 			func(s Settings) reload.Options { return reload.Options{Workers: s.Workers, Namespace: s.Namespace} },
-			func(s Settings) protect.Options {
+			func(s Settings, kept *lastValid) (protect.Options, error) {
+				settings, err := s.tls()
 				return protect.Options{
+					TLS:       settings,
 					Namespace: s.Namespace, WebhookURL: s.WebhookURL, WebhookAddress: s.WebhookAddress,
-					Drain: s.WebhookDrain, Settle: s.WebhookCASettle, Configuration: ownConfiguration(s.Namespace),
-				}
+					Drain: s.WebhookDrain, Settle: s.WebhookCASettle, Configuration: ownConfiguration(s, kept),
+				}, err
 			},
-			newDigestKey,
+			fx.Annotate(newDigestKey, fx.ResultTags(``, ofLeader)),
 			func(c *kube.Clients, r *prometheus.Registry, l *zap.Logger) *events.Recorder {
 				return events.NewRecorder(c.Typed, r, l)
 			},
 			func(c *kube.Clients, s Settings, r *prometheus.Registry, l *zap.Logger) *leader.Leader {
 				return leader.New(c.Typed, s.Namespace, s.lease(), r, l)
 			},
-			newNotifier,
+			fx.Annotate(newNotifier, fx.ResultTags(``, ofReplica, ofLeader)),
+			fx.Annotate(newFlapping, fx.ResultTags(ofLeader)),
 			informers.NewCaches,
 			kube.NewWriter,
 			newReloader,
-			newLastValid,
-			newBoot,
+			fx.Annotate(newLastValid, fx.ResultTags(``, ofLeader)),
+			revisions.NewProcess,
+			func(c *kube.Clients, s Settings, caches *informers.Caches, key *digestkey.Key, l *zap.Logger) (*revisions.View, error) {
+				return revisions.NewView(c, caches, key, s.Namespace, l)
+			},
+			fx.Annotate(newBoot, fx.ResultTags(``, `group:"checks"`)),
 			newFeed,
-			func() *keeper.Touched { return &keeper.Touched{} },
-			newObservers,
-			newKeeper,
+			newObserver,
+			fx.Annotate(newKeeper, fx.ResultTags(``, ofLeader)),
 			newPage,
 			newServer,
 		),
 	)
 }
 
-// keptKey is the key of digests, and what has the next start find it.
-type keptKey struct {
-	fx.Out
-
-	Key    *digestkey.Key
-	Leader leader.Runnable `group:"leader"`
-}
-
-func newDigestKey(c *kube.Clients, s Settings, l *zap.Logger) keptKey {
+// newDigestKey returns the key of digests, and what has the next start find it.
+func newDigestKey(c *kube.Clients, s Settings, l *zap.Logger) (*digestkey.Key, leader.Runnable) {
 	key := digestkey.New(c.Typed, s.Namespace)
-	return keptKey{Key: key, Leader: informers.KeepDigestKey(key, clock.RealClock{}, l)}
+	return key, informers.KeepDigestKey(key, clock.RealClock{}, l)
 }
 
-// notifying is the Notifier, and what runs of it on every replica and on the
+// newNotifier returns the Notifier, and what runs of it on every replica and on the
 // leader.
-type notifying struct {
-	fx.Out
-
-	Notifier *notify.Notifier
-	Replica  leader.Runnable `group:"replica"`
-	Leader   leader.Runnable `group:"leader"`
-}
-
-func newNotifier(c *config.Config, events *events.Recorder, registry *prometheus.Registry, l *zap.Logger) notifying {
-	n := notify.New(c.Notify, clock.RealClock{}, registry, l)
+func newNotifier(c *config.Config, events *events.Recorder, registry *prometheus.Registry, l *zap.Logger) (n *notify.Notifier, replica, leads leader.Runnable) {
+	n = notify.New(c.Notify, clock.RealClock{}, registry, l)
 	events.Subscribe(n.Hear)
-	return notifying{
-		Notifier: n,
-		Replica:  leader.Runnable{Name: "notifications", Run: n.Run},
-		Leader:   leader.Runnable{Name: "notifications of all", Run: n.Lead},
-	}
+	return n, leader.Runnable{Name: "notifications", Run: n.Run}, leader.Runnable{Name: "notifications of all", Run: n.Lead}
 }
 
-type keeperParams struct {
-	fx.In
-
-	Clients  *kube.Clients
-	Reloader *reloader
-	Kept     *lastValid
-	Sync     *sync.View
-	Protect  *protect.View
-	Reload   *reload.View
-	Touched  *keeper.Touched
-	Log      *zap.Logger
-}
-
-type keptStatuses struct {
-	fx.Out
-
-	Leader leader.Runnable `group:"leader"`
+// newFlapping has a new leader report that the leader changes again and again.
+func newFlapping(leads *leader.Leader, e *events.Recorder, s Settings) leader.Runnable {
+	return leader.Runnable{Name: "leader changes", Run: func(context.Context) error {
+		if times := leads.Flapping(); times > 0 {
+			e.Record(events.Event{About: leader.Ref(s.Namespace), Warning: true, Reason: "LeaderFlapping", Action: "Lead", Note: fmt.Sprintf(
+				"Headwater's leader changed %d times within %s, and each time syncs and reloads paused for seconds; "+
+					"kubectl get pods shows which replicas restart, and kubectl logs --previous why one ended", times, leader.FlapsWithin)})
+		}
+		return nil
+	}}
 }
 
 // newKeeper has the leader keep a RuleStatus for each rule.
-func newKeeper(p keeperParams) keptStatuses {
-	k := keeper.New(p.Clients.Dynamic, facts.Source{
-		Sync: p.Sync, Protect: p.Protect, Reload: p.Reload,
-		SyncRules: p.Reloader.sync, ProtectRules: p.Reloader.protect, ReloadRules: p.Reloader.reload,
-		Revision: func() string { return *p.Kept.revision.Load() }, InvalidAt: p.Reloader.invalidAt, Why: reasonToWait,
-	}, p.Touched, clock.RealClock{}, p.Log)
-	return keptStatuses{Leader: leader.Runnable{Name: "rule statuses", Run: k.Run}}
+func newKeeper(
+	c *kube.Clients, r *reloader, s *sync.View, p *protect.View, reloads *reload.View, e *events.Recorder, leads *leader.Leader, registry *prometheus.Registry, l *zap.Logger,
+) (*keeper.Keeper, leader.Runnable) {
+	unread := func() string { return reloads.Unwatched(unwatchedAfter) }
+	k := keeper.New(c.Dynamic, facts.Source{
+		Sync: s, Protect: p, Reload: reloads, SyncRules: r.in.Sync, ProtectRules: r.in.Protect, ReloadRules: r.in.Reload,
+		Revision:    func() string { return r.in.Kept.inForce.Load().Revision },
+		Refused:     func() rulestatus.Refusal { return cmp.Or(r.refused(), r.in.Kept.refusal()) },
+		NotCompared: r.isNotCompared, Unwatched: func() string { return unwatched(c) }, Unread: unread, Changes: r.changes.Load, Why: reasonToWait,
+	}, e, clock.RealClock{}, l)
+	k.Lost = func() bool { return c.Watches.Lost([]string{rulestatus.Resource}, unwatchedAfter) != "" }
+	leads.Doubt = k.Doubt
+	registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "headwater_unwatched", Help: "1 while namespaces, Secrets, ConfigMaps or consumers have not been watched for more than a minute, so that changes of them are not seen.",
+		}, func() float64 { return float64(min(len(unwatched(c)+unread()), 1)) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "headwater_rulestatus_doubtful", Help: "1 while this replica leads and cannot watch or write RuleStatuses, so that they may be old.",
+		}, func() float64 { return float64(min(len(k.Doubt()), 1)) }))
+	return k, leader.Runnable{Name: "rule statuses", Run: k.Run}
+}
+
+// unwatchedAfter is how long a watch may be missing: a broken one is tried again sooner.
+const unwatchedAfter = time.Minute
+
+// unwatched returns a resource that sync reads and that has not been watched for so long;
+// empty if there is none.
+func unwatched(c *kube.Clients) string {
+	read := slices.DeleteFunc([]string{"namespaces", "secrets", "configmaps"}, func(resource string) bool { return !c.Scope.Reads(resource) })
+	return c.Watches.Lost(read, unwatchedAfter)
 }
 
 func newRegistry(clients *kube.Clients) *prometheus.Registry {
@@ -160,25 +173,12 @@ func newRegistry(clients *kube.Clients) *prometheus.Registry {
 	return registry
 }
 
-// liveRules is the rule set in force, as each module sees it.
-type liveRules struct {
-	fx.Out
-
-	Sync    *rules.Live[syncspec.Rule]
-	Protect *rules.Live[protectspec.Rule]
-	Reload  *rules.Live[reloadspec.Rule]
-}
-
-func newLiveRules(loaded *config.Config, settings Settings) (config.Sets, liveRules, error) {
-	sets, err := loaded.Compile(settings.Namespace)
-	if err != nil {
-		return sets, liveRules{}, err
+// newLiveRules returns the rule set in force, as each module sees it.
+func newLiveRules(loaded *config.Config, settings Settings) (sets config.Sets, _ *rules.Live[syncspec.Rule], _ *rules.Live[protectspec.Rule], _ *rules.Live[reloadspec.Rule], err error) {
+	if sets, err = loaded.Compile(settings.Namespace); err != nil {
+		return sets, nil, nil, nil, err
 	}
-	return sets, liveRules{
-		Sync:    rules.NewLive(sets.Sync),
-		Protect: rules.NewLive(sets.Protect),
-		Reload:  rules.NewLive(sets.Reload),
-	}, nil
+	return sets, rules.NewLive(sets.Sync), rules.NewLive(sets.Protect), rules.NewLive(sets.Reload), nil
 }
 
 type bootParams struct {
@@ -198,22 +198,10 @@ type bootParams struct {
 	Log         *zap.Logger
 }
 
-type bootResult struct {
-	fx.Out
-
-	Boot  *boot
-	Check serve.Check `group:"checks"`
-}
-
-func newBoot(p bootParams) bootResult {
-	b := &boot{
-		settings: p.Settings, clients: p.Clients, caches: p.Caches, key: p.Key, events: p.Events,
-		leader: p.Leader, identity: p.Identity, reloader: p.Reloader,
-		permissions: append(p.Permissions, ownPermissions(p.Settings)...),
-		replica:     p.Replica, leaderWork: p.LeaderWork,
-		log: p.Log.Named("boot"), state: errStarting,
-	}
-	return bootResult{Boot: b, Check: b.check()}
+func newBoot(p bootParams) (*boot, serve.Check) {
+	p.Permissions, p.Log = append(p.Permissions, ownPermissions(p.Settings)...), p.Log.Named("boot")
+	b := &boot{in: p, state: errStarting}
+	return b, b.check()
 }
 
 func ownPermissions(s Settings) []kube.Permission {
@@ -223,8 +211,10 @@ func ownPermissions(s Settings) []kube.Permission {
 		{Resource: "secrets", Verbs: []string{"list", "watch"}, Namespace: s.Namespace, Name: digestkey.SecretName, For: "notice that the key of its digests is gone"},
 		{Resource: "secrets", Verbs: []string{"create"}, Namespace: s.Namespace, For: "make the key of its digests, and put it back"},
 		{Resource: "configmaps", Verbs: []string{"get"}, Namespace: s.Namespace, Name: config.ConfigMapName, For: "know whether the configuration comes from it"},
-		{Resource: "configmaps", Verbs: []string{"get", "update"}, Namespace: s.Namespace, Name: config.LastValidName, For: "keep the last valid configuration for commands"},
-		{Resource: "configmaps", Verbs: []string{"create"}, Namespace: s.Namespace, For: "keep the last valid configuration for commands"},
+		{Resource: "secrets", Verbs: []string{"get", "update", "delete"}, Namespace: s.Namespace, Name: config.LastValidName, For: "compare a new configuration with the one that was in force"},
+		{Resource: "configmaps", Verbs: []string{"get"}, Namespace: s.Namespace, Name: config.LastValidName, For: "read the configuration that an earlier version stored"},
+		{Resource: "configmaps", Verbs: []string{"get"}, Namespace: s.Namespace, Name: survey.ApprovalsName, For: "know whether somebody approved a configuration that is held"},
+		{Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: kube.OwnerName, Verbs: []string{"get"}, For: "own what is to go with an uninstallation"},
 		{Resource: "events", Group: "events.k8s.io", Verbs: []string{"create", "get", "patch"}, For: "record Events"},
 	}
 	permissions = append(permissions, keeper.Permissions()...)
@@ -255,16 +245,25 @@ type serverParams struct {
 	Log         *zap.Logger
 }
 
-func newServer(p serverParams) *serve.Server {
-	var gate *serve.Gate
+func newServer(p serverParams) (*serve.Server, error) {
+	settings, err := p.Settings.tls()
+	if err != nil {
+		return nil, err
+	}
+	options := serve.Options{TrustLocalhost: p.Settings.PageLocalhost, TLS: settings}
 	if p.Settings.MetricsAuth {
-		gate = serve.NewGate(p.Clients.Typed, p.Certificate, clock.RealClock{}, p.Log)
+		options.Gate, options.Certificate = serve.NewGate(p.Clients.Typed, clock.RealClock{}, p.Log), p.Certificate
+	}
+	if p.Settings.TLSCertFile != "" {
+		if options.Certificate, err = serve.FileCertificate(p.Settings.TLSCertFile, p.Settings.TLSKeyFile, clock.RealClock{}); err != nil {
+			return nil, err
+		}
 	}
 	var mounts []serve.Mount
 	if p.Page != nil {
 		mounts = append(mounts, serve.Mount{Path: page.Path, Handler: p.Page, Close: p.Page.Close})
 	}
-	return serve.New(p.Settings.MetricsAddress, p.Registry, p.Checks, gate, p.Log, mounts...)
+	return serve.New(p.Settings.MetricsAddress, p.Registry, p.Checks, options, p.Log, mounts...), nil
 }
 
 func startServer(lifecycle fx.Lifecycle, server *serve.Server) {
@@ -283,7 +282,7 @@ func startBoot(lifecycle fx.Lifecycle, b *boot, failure *failure, shutdowner fx.
 				if err := b.run(ctx); err != nil {
 					failure.set(err)
 					if err := shutdowner.Shutdown(fx.ExitCode(1)); err != nil {
-						b.log.Error("shut down", zap.Error(err))
+						b.in.Log.Error("shut down", zap.Error(err))
 					}
 				}
 			}()

@@ -46,7 +46,7 @@ func testOptions(t *testing.T) fx.Option {
 	t.Helper()
 	loaded, err := config.Parse("headwater.yaml", configs.Sample())
 	require.NoError(t, err)
-	return Options(testSettings(), loaded, fakeClients(t), zap.NewNop())
+	return Options(testSettings(), &Started{Config: loaded}, fakeClients(t), zap.NewNop())
 }
 
 func fakeClients(t *testing.T) *kube.Clients {
@@ -74,7 +74,7 @@ func TestTheWholeGraphStartsAndStopsWithoutALeak(t *testing.T) {
 	app := fxtest.New(t, testOptions(t), fx.Populate(&b))
 	app.RequireStart()
 	ready := func(context.Context) (bool, error) { return b.check().Ready() == nil, nil }
-	_ = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 20*time.Second, true, ready)
+	_ = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, ready)
 	require.NoError(t, b.check().Ready())
 	app.RequireStop()
 	goleak.VerifyNone(t, ignored)

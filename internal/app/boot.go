@@ -14,30 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
-	"github.com/headwater-k8s/headwater/internal/kube/events"
-	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
-	"github.com/headwater-k8s/headwater/internal/memory"
 	"github.com/headwater-k8s/headwater/internal/serve"
-	"github.com/headwater-k8s/headwater/protect"
+	"github.com/headwater-k8s/headwater/protect/decide"
 )
 
 // boot brings the process up step by step, retrying for ever what can heal,
 // and then keeps it running until its context ends.
 type boot struct {
-	settings    Settings
-	clients     *kube.Clients
-	caches      *informers.Caches
-	key         *digestkey.Key
-	events      *events.Recorder
-	leader      *leader.Leader
-	identity    *protect.Identity
-	reloader    *reloader
-	permissions []kube.Permission
-	replica     []leader.Runnable
-	leaderWork  []leader.Runnable
-	log         *zap.Logger
+	in bootParams
 
 	mu    sync.Mutex
 	state error
@@ -61,7 +46,7 @@ func (b *boot) check() serve.Check {
 		if b.state != nil {
 			return b.state
 		}
-		if pending := b.caches.Pending(); len(pending) > 0 {
+		if pending := b.in.Caches.Pending(); len(pending) > 0 {
 			return fmt.Errorf("still reading %s", strings.Join(pending, ", "))
 		}
 		return nil
@@ -76,7 +61,7 @@ func (b *boot) setState(err error) {
 
 // run returns nil when ctx ends, or what makes going on senseless.
 func (b *boot) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{b.identify, b.checkPermissions, b.checkNamespace, b.key.Load} {
+	for _, step := range []func(context.Context) error{b.identify, b.checkPermissions, b.checkNamespace, b.in.Key.Load, b.in.Reloader.checkStart} {
 		if err := b.untilDone(ctx, step); err != nil {
 			return err
 		}
@@ -87,15 +72,15 @@ func (b *boot) run(ctx context.Context) error {
 	// The webhook answers from the caches until it is drained, so they outlive
 	// the work.
 	cacheCtx, stopCaches := context.WithCancel(context.WithoutCancel(ctx))
-	defer b.caches.Wait()
+	defer b.in.Caches.Wait()
 	var telling sync.WaitGroup
 	defer telling.Wait()
 	defer stopCaches()
-	telling.Go(func() { b.events.Run(cacheCtx) })
-	if err := b.reloader.trackSources(cacheCtx); err != nil {
+	telling.Go(func() { b.in.Events.Run(cacheCtx) })
+	if err := b.in.Reloader.trackSources(cacheCtx); err != nil {
 		return err
 	}
-	b.caches.Start(cacheCtx)
+	b.in.Caches.Start(cacheCtx)
 	b.setState(nil)
 	return b.work(ctx, cacheCtx)
 }
@@ -106,9 +91,9 @@ func (b *boot) work(ctx, cacheCtx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	all := append([]leader.Runnable{
-		{Name: "configuration", Run: func(ctx context.Context) error { b.reloader.run(ctx, cacheCtx); return nil }},
+		{Name: "configuration", Run: func(ctx context.Context) error { b.in.Reloader.run(ctx, cacheCtx); return nil }},
 		{Name: "leader", Run: b.lead},
-	}, b.replica...)
+	}, b.in.Replica...)
 	failures := make(chan error, len(all))
 	var running sync.WaitGroup
 	for _, runnable := range all {
@@ -129,12 +114,10 @@ func (b *boot) work(ctx, cacheCtx context.Context) error {
 }
 
 func (b *boot) lead(ctx context.Context) error {
-	if !b.caches.AwaitFull(ctx, nil) {
+	if !b.in.Caches.AwaitFull(ctx) {
 		return nil
 	}
-	// Not earlier: the first lists leave much garbage, which would become resident.
-	memory.KeepMinimumHeap()
-	return b.leader.Run(ctx, b.leaderWork)
+	return b.in.Leader.Run(ctx, b.in.LeaderWork)
 }
 
 // untilDone repeats step until it succeeds, ctx ends or it fails for good.
@@ -149,7 +132,7 @@ func (b *boot) untilDone(ctx context.Context, step func(context.Context) error) 
 			return err
 		}
 		b.setState(err)
-		b.log.Warn("not ready, retrying", zap.Error(err))
+		b.in.Log.Warn("not ready, retrying", zap.Error(err))
 		select {
 		case <-ctx.Done():
 		case <-time.After(backoff.Step()):
@@ -159,26 +142,34 @@ func (b *boot) untilDone(ctx context.Context, step func(context.Context) error) 
 }
 
 func (b *boot) identify(ctx context.Context) error {
-	user, err := kube.WhoAmI(ctx, b.clients)
+	user, err := kube.WhoAmI(ctx, b.in.Clients)
 	if err != nil {
 		return err
 	}
-	b.identity.Set(user)
-	b.log.Info("connected to the cluster", zap.String("server", b.clients.Host), zap.String("user", user))
+	b.in.Identity.Set(user.Username)
+	b.in.Log.Info("connected to the cluster", zap.String("server", b.in.Clients.Host), zap.String("user", user.Username))
+	switch isAccount := decide.IsServiceAccount(user.Username); {
+	case !isAccount:
+		b.in.Log.Warn("this user is no service account: the API server takes everybody of this name for Headwater, also by impersonation",
+			zap.String("user", user.Username))
+	case user.UID == "":
+		b.in.Log.Warn("the credentials impersonate a service account: the API server does not take these requests for Headwater's; use a token of the account",
+			zap.String("user", user.Username))
+	}
 	return nil
 }
 
 func (b *boot) checkPermissions(ctx context.Context) error {
-	return kube.CheckPermissions(ctx, b.clients.Typed, b.identity.Name(), "headwater", b.permissions)
+	return kube.CheckPermissions(ctx, b.in.Clients.Typed, b.in.Identity.Name(), "headwater", b.in.Permissions)
 }
 
 func (b *boot) checkNamespace(ctx context.Context) error {
-	_, err := b.clients.Typed.CoreV1().Namespaces().Get(ctx, b.settings.Namespace, metav1.GetOptions{})
+	_, err := b.in.Clients.Typed.CoreV1().Namespaces().Get(ctx, b.in.Settings.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("namespace %s, Headwater's own, does not exist; create it, or name another with --headwater-namespace", b.settings.Namespace)
+		return fmt.Errorf("namespace %s, Headwater's own, does not exist; create it, or name another with --headwater-namespace", b.in.Settings.Namespace)
 	}
 	if err != nil {
-		return fmt.Errorf("look up namespace %s: %w", b.settings.Namespace, err)
+		return fmt.Errorf("look up namespace %s: %w", b.in.Settings.Namespace, err)
 	}
 	return nil
 }

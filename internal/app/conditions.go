@@ -8,35 +8,35 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/protect/prove"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/reload"
 	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/track"
-	"github.com/headwater-k8s/headwater/sync"
 )
 
-// conditions report to the page the state of everything but clones.
-type conditions struct {
-	reloader *reloader
-	sync     *sync.View
-	protect  *protect.View
-	reload   *reload.View
-	// namespaces counts those of the cluster.
-	namespaces func() int
-}
-
 // Conditions implements page.Subject.
-func (c conditions) Conditions() page.Conditions {
+func (s subject) Conditions() page.Conditions {
 	var waits []page.Wait
-	for _, waiting := range c.reload.Waiting() {
+	for _, waiting := range s.Reload.Waiting() {
 		waits = append(waits, waitOf(waiting))
 	}
 	return page.Conditions{
-		File: fileOf(c.reloader.settings.ConfigFile, c.reloader.invalid.Load()), Rules: c.rules(), Waits: page.NewWaits(waits),
-		Namespaces: c.namespaces(), Refusals: c.protect.Engine() == protectspec.EngineWebhook,
+		File: fileOf(s.Settings.ConfigFile, s.Reloader.invalid.Load()), Todos: s.todos(), Doubt: s.Keeper.Doubt(), Rules: s.rules(), Waits: page.NewWaits(waits),
+		Namespaces: len(s.Caches.Namespaces.List()), Refusals: s.Protect.Engine() == protectspec.EngineWebhook,
 	}
+}
+
+// todos are nil while nobody knows them.
+func (s subject) todos() []page.Todo {
+	all, known := s.Keeper.Todos()
+	if !known {
+		return nil
+	}
+	todos := []page.Todo{}
+	for _, one := range all {
+		todos = append(todos, page.Todo(one))
+	}
+	return todos
 }
 
 // fileOf describes what is wrong with a file, in the words of the log.
@@ -45,6 +45,7 @@ func fileOf(name string, invalid *invalidFile) *page.File {
 		return nil
 	}
 	file := &page.File{Name: filepath.Base(name), Since: invalid.since, Faults: []page.Fault{}}
+	file.Held = invalid.held() != nil
 	var problems config.Problems
 	if !errors.As(invalid.err, &problems) {
 		file.Faults = append(file.Faults, page.Fault{Message: invalid.err.Error()})
@@ -56,25 +57,25 @@ func fileOf(name string, invalid *invalidFile) *page.File {
 }
 
 // rules are those in force of any module, each once.
-func (c conditions) rules() []page.Rule {
+func (s subject) rules() []page.Rule {
 	all, at := []page.Rule{}, map[string]int{}
 	add := func(base rules.Base) *page.Rule {
 		index, known := at[base.Name]
 		if !known {
 			index = len(all)
 			at[base.Name] = index
-			all = append(all, page.Rule{Name: base.Name, Missing: c.sync.MissingSource(base)})
+			all = append(all, page.Rule{Name: base.Name, Suspended: base.Suspended, Missing: s.Sync.MissingSource(base)})
 		}
 		return &all[index]
 	}
-	for _, rule := range c.reloader.sync.Load().All() {
+	for _, rule := range s.Reloader.in.Sync.Load().All() {
 		add(rule.Base).Syncs = true
 	}
-	for _, rule := range c.reloader.protect.Load().All() {
-		standing, known := c.protect.Status(rule.Name)
+	for _, rule := range s.Reloader.in.Protect.Load().All() {
+		standing, known := s.Protect.Status(rule.Name)
 		showProtection(add(rule.Base), rule.Mode, standing, known)
 	}
-	for _, rule := range c.reloader.reload.Load().All() {
+	for _, rule := range s.Reloader.in.Reload.Load().All() {
 		add(rule.Base)
 	}
 	return all
@@ -114,10 +115,12 @@ func whyWaiting(w track.Waiting) string {
 // reasonToWait is whyWaiting without the objects that changed.
 func reasonToWait(w track.Waiting) string {
 	switch w.Reason {
+	case reloaddecide.WaitDebounce:
+		return "its debounce has not ended, since more changes may follow"
 	case reloaddecide.WaitOwner:
 		return "a rollout of its own is under way, which may bring the change"
 	case reloaddecide.WaitWindow:
-		return "no window of reload.windows is open"
+		return "none of its windows is open"
 	case reloaddecide.WaitBreaker:
 		return "restarted as often within an hour as maxRestartsPerHour allows"
 	case reloaddecide.WaitInterval:
@@ -126,6 +129,8 @@ func reasonToWait(w track.Waiting) string {
 		return "as many rollouts are under way as reload.maxConcurrentRollouts allows, in all or in its namespace"
 	case reloaddecide.WaitMissing:
 		return "its pods could not start; missing: " + strings.Join(w.Missing, ", ")
+	case reloaddecide.WaitReverted:
+		return w.By.String()
 	}
 	return string(w.Reason)
 }

@@ -80,6 +80,11 @@ func TestThePageIsToldWhyARestartWaits(t *testing.T) {
 		wait.Why = ""
 		require.Equal(t, page.Wait{Consumer: "Deployment/a/web", Rule: "blog", What: "waits", Since: since, Until: until}, wait)
 	}
+	reverted := reasonToWait(track.Waiting{Wait: reloaddecide.Wait{
+		Reason: reloaddecide.WaitReverted, By: reloaddecide.Reverter{Owner: "Revision.serving.knative.dev/web", Declare: "Service.serving.knative.dev"},
+	}})
+	require.Contains(t, reverted, "its owner Revision.serving.knative.dev/web")
+	require.Contains(t, reverted, "add Service.serving.knative.dev to reload.workloads", "RuleStatus names the kind to declare")
 	held := waitOf(track.Waiting{Wait: reloaddecide.Wait{Reason: reloaddecide.WaitMissing}, Missing: []string{"Secret/a/s"}})
 	require.Equal(t, page.Wait{What: "held", Why: "its pods could not start; missing: Secret/a/s"}, held)
 }

@@ -9,8 +9,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/plural"
-	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -19,22 +18,16 @@ import (
 // maxShownDeliveries bounds the sources of a rule of which the page shows a delivery.
 const maxShownDeliveries = 8
 
-// deliveries report to the page how far revisions came.
-type deliveries struct {
-	rules func() *rules.Set[spec.Rule]
-	sync  *sync.View
-}
-
 // Deliveries implements page.Subject.
-func (d deliveries) Deliveries() page.Deliveries {
+func (s subject) Deliveries() page.Deliveries {
 	shown := page.Deliveries{All: []page.Delivery{}, More: map[string]int{}}
-	for _, rule := range d.rules().All() {
+	for _, rule := range s.Reloader.in.Sync.Load().All() {
 		if rule.Stages == nil {
 			continue
 		}
-		states, more := d.sync.Deliveries(&rule, maxShownDeliveries)
+		states, more := s.Sync.Deliveries(&rule, maxShownDeliveries)
 		for _, state := range states {
-			shown.All = append(shown.All, deliveryOf(&rule, state))
+			shown.All = append(shown.All, deliveryOf(&rule, state, time.Now()))
 		}
 		if more > 0 {
 			shown.More[rule.Name] = more
@@ -43,7 +36,7 @@ func (d deliveries) Deliveries() page.Deliveries {
 	return shown
 }
 
-func deliveryOf(rule *spec.Rule, state survey.DeliveryState) page.Delivery {
+func deliveryOf(rule *spec.Rule, state survey.DeliveryState, now time.Time) page.Delivery {
 	latest := state.Latest
 	d := page.Delivery{
 		Rule: rule.Name, Source: state.Source.String(),
@@ -57,40 +50,41 @@ func deliveryOf(rule *spec.Rule, state survey.DeliveryState) page.Delivery {
 	if state.Stable != nil {
 		d.Stable = state.Stable.Number
 	}
-	d.SoaksUntil, d.FailsAt, d.Waits = waitOfStep(latest, state.Step)
+	d.SoaksUntil, d.FailsAt, d.Waits = waitOfStep(state.Step, now)
 	for at, stage := range state.Stages {
 		d.Stages = append(d.Stages, page.Stage{
 			Name: stage.Name, Namespaces: stage.Namespaces, Have: stage.HaveWanted,
-			Healthy: stage.Healthy, Pending: stage.Pending, Unhealthy: stage.Unhealthy,
+			Healthy: stage.Evidence.Ran + stage.Evidence.Refreshed, Pending: stage.Evidence.Waiting, Unhealthy: stage.Evidence.Failed,
 			Soak: rule.Stages.Soak(at).Seconds(), Approval: rule.Stages.NeedsApproval(at),
 		})
 	}
 	return d
 }
 
-// waitOfStep returns what a candidate waits for: the end of its soak time, or waits,
-// and then until when at most.
-func waitOfStep(candidate *delivery.Revision, step delivery.Step) (soaksUntil, failsAt time.Time, waits string) {
-	gateHeld := !candidate.HealthySince.IsZero()
+// waitOfStep returns what a candidate waits for: the end of its soak time, or waits, and
+// then until when at most, if consumers are waited for.
+func waitOfStep(step delivery.Step, now time.Time) (soaksUntil, failsAt time.Time, waits string) {
 	switch {
-	case step.Outcome == delivery.GateHolds, step.Outcome == delivery.Wait && gateHeld && !step.Until.IsZero():
-		return step.Until, time.Time{}, ""
-	case step.Outcome == delivery.Wait, step.Outcome == delivery.GateBroken:
-		return time.Time{}, step.Until, step.Reason
-	default:
+	case step.Outcome == "":
 		return time.Time{}, time.Time{}, ""
+	case step.State == delivery.Holding && step.Left > 0:
+		return now.Add(step.Left), time.Time{}, ""
+	case step.State == delivery.Waiting && step.Left > 0:
+		return time.Time{}, now.Add(step.Left), step.Reason
+	default:
+		return time.Time{}, time.Time{}, step.Reason
 	}
 }
 
 // gateInWords says what must hold in a stage.
-func gateInWords(gate spec.Gate) string {
-	words := map[spec.Consumers]string{
-		spec.GateHealthy: "consumers are healthy", spec.GateRestarted: "consumers run the revision", spec.GateNone: "clones are written",
+func gateInWords(gate stages.Gate) string {
+	words := map[stages.Consumers]string{
+		stages.GateHealthy: "consumers are healthy", stages.GateRestarted: "consumers run the revision", stages.GateNone: "clones are written",
 	}[gate.Consumers]
 	switch tolerated := gate.MaxUnhealthy; {
-	case tolerated.Type == intstr.String:
+	case tolerated != nil && tolerated.Type == intstr.String:
 		words += fmt.Sprintf(", but for %s of the namespaces at most", tolerated.StrVal)
-	case tolerated.IntVal > 0:
+	case tolerated != nil && tolerated.IntVal > 0:
 		words += fmt.Sprintf(", but for %s at most", plural.Of(int(tolerated.IntVal), "namespace"))
 	}
 	return fmt.Sprintf("%s, within %s", words, duration.HumanDuration(gate.Timeout.Duration))

@@ -11,7 +11,9 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -20,16 +22,17 @@ import (
 func TestThePageIsToldHowFarADeliveryCame(t *testing.T) {
 	const value = "c4n4ry"
 	since, later := time.Unix(1000, 0).UTC(), time.Unix(2000, 0).UTC()
-	config := spec.Config{Delivery: &spec.Delivery{
-		Stages: []spec.Stage{{Name: "canary", Percent: 10, Soak: metav1.Duration{Duration: time.Minute}, Approval: true}},
-		Gate:   spec.Gate{MaxUnhealthy: intstr.FromInt32(2)},
+	config := spec.Config{Delivery: &stages.Delivery{
+		Stages: []stages.Stage{{Name: "canary", Percent: 10, Soak: &metav1.Duration{Duration: time.Minute}, Approval: true}},
+		Rest:   stages.Rest{Soak: &metav1.Duration{}},
+		Gate:   stages.Gate{MaxUnhealthy: new(intstr.FromInt32(2))},
 	}}
 	config.Default()
 	source := object.Ref{Kind: object.Secret, Namespace: "platform", Name: "s"}
 	rule, err := spec.Compile(rules.Base{Name: "blog", Source: rules.Source{Kind: source.Kind, Namespace: source.Namespace, Name: source.Name}}, config, "own")
 	require.NoError(t, err)
-	revision := func(number int, verdict delivery.Verdict, change func(*delivery.Revision)) *delivery.Revision {
-		r := &delivery.Revision{
+	revision := func(number int, verdict revisions.Verdict, change func(*revisions.Revision)) *revisions.Revision {
+		r := &revisions.Revision{
 			Number: number, Verdict: verdict, EditedBy: "kubectl", Recorded: since,
 			Content: object.Content{Data: map[string][]byte{"password": []byte(value)}},
 		}
@@ -38,40 +41,38 @@ func TestThePageIsToldHowFarADeliveryCame(t *testing.T) {
 		}
 		return r
 	}
-	candidate := revision(2, delivery.Delivering, func(r *delivery.Revision) { r.Stage, r.StageSince = "canary", since })
-	soaking := revision(2, delivery.Delivering, func(r *delivery.Revision) { r.Stage, r.StageSince, r.HealthySince = "canary", since, since })
-	paused := revision(2, delivery.Delivering, func(r *delivery.Revision) { r.Stage, r.Paused = "canary", "by jane" })
-	stable := revision(1, delivery.Delivered, nil)
-	rejected := revision(2, delivery.Rejected, func(r *delivery.Revision) { r.Reason = "stage canary: too bad" })
-	pinned := revision(1, delivery.Delivered, func(r *delivery.Revision) { r.Pinned = "by jane" })
+	candidate := revision(2, revisions.Delivering, func(r *revisions.Revision) { r.Stage, r.StageSince = "canary", since })
+	left := later.Sub(since)
+	step := func(state delivery.State, left time.Duration, reason string) delivery.Step {
+		return delivery.Step{Outcome: delivery.Wait, Observation: delivery.Observation{Judged: delivery.Judged{State: state, Reason: reason}}, Left: left}
+	}
+	paused := revision(2, revisions.Delivering, func(r *revisions.Revision) { r.Stage, r.Paused = "canary", "by jane" })
+	stable := revision(1, revisions.Delivered, nil)
+	rejected := revision(2, revisions.Rejected, func(r *revisions.Revision) { r.Reason = "stage canary: too bad" })
+	pinned := revision(1, revisions.Delivered, func(r *revisions.Revision) { r.Pinned = "by jane" })
 	for sentence, test := range map[string]struct {
-		latest, wanted, stable *delivery.Revision
+		latest, wanted, stable *revisions.Revision
 		step                   delivery.Step
 		want                   page.Delivery
 	}{
-		"waits for its gate": {
-			candidate, candidate, stable,
-			delivery.Step{Outcome: delivery.Wait, Until: later, Reason: "1 namespace not ready: a"},
-			page.Delivery{Revision: 2, Verdict: "Delivering", Stage: "canary", StageSince: since, Wanted: 2, Stable: 1, FailsAt: later, Waits: "1 namespace not ready: a"},
+		"waits for consumers": {
+			candidate, candidate, stable, step(delivery.Waiting, left, "waits for 1 consumer"),
+			page.Delivery{Revision: 2, Verdict: "Delivering", Stage: "canary", StageSince: since, Wanted: 2, Stable: 1, FailsAt: later, Waits: "waits for 1 consumer"},
 		},
-		"its gate holds from now on": {
-			candidate, candidate, stable,
-			delivery.Step{Outcome: delivery.GateHolds, Until: later},
-			page.Delivery{Revision: 2, Verdict: "Delivering", Stage: "canary", StageSince: since, Wanted: 2, Stable: 1, SoaksUntil: later},
+		"waits for evidence": {
+			candidate, candidate, stable, step(delivery.Lacking, left, "no evidence"),
+			page.Delivery{Revision: 2, Verdict: "Delivering", Stage: "canary", StageSince: since, Wanted: 2, Stable: 1, Waits: "no evidence"},
 		},
 		"soaks": {
-			soaking, soaking, stable,
-			delivery.Step{Outcome: delivery.Wait, Until: later, Reason: "soaking until then"},
+			candidate, candidate, stable, step(delivery.Holding, left, "healthy for 1m of 2m"),
 			page.Delivery{Revision: 2, Verdict: "Delivering", Stage: "canary", StageSince: since, Wanted: 2, Stable: 1, SoaksUntil: later},
 		},
 		"waits for a person": {
-			soaking, soaking, stable,
-			delivery.Step{Outcome: delivery.Wait, Reason: "waits for `headwater promote blog`"},
+			candidate, candidate, stable, step(delivery.Holding, 0, "waits for `headwater promote blog`"),
 			page.Delivery{Revision: 2, Verdict: "Delivering", Stage: "canary", StageSince: since, Wanted: 2, Stable: 1, Waits: "waits for `headwater promote blog`"},
 		},
 		"is paused": {
-			paused, paused, stable,
-			delivery.Step{Outcome: delivery.Wait, Reason: "paused by jane"},
+			paused, paused, stable, step(delivery.Holding, 0, "paused by jane"),
 			page.Delivery{Revision: 2, Verdict: "Delivering", Stage: "canary", Wanted: 2, Stable: 1, Paused: "by jane", Waits: "paused by jane"},
 		},
 		"was rejected": {
@@ -80,7 +81,7 @@ func TestThePageIsToldHowFarADeliveryCame(t *testing.T) {
 			page.Delivery{Revision: 2, Verdict: "Rejected", Reason: "stage canary: too bad", Wanted: 1, Stable: 1},
 		},
 		"somebody rolled back": {
-			revision(2, delivery.Delivered, nil), pinned, revision(2, delivery.Delivered, nil),
+			revision(2, revisions.Delivered, nil), pinned, revision(2, revisions.Delivered, nil),
 			delivery.Step{},
 			page.Delivery{Revision: 2, Verdict: "Delivered", Wanted: 1, Stable: 2, RolledBack: "by jane"},
 		},
@@ -93,11 +94,13 @@ func TestThePageIsToldHowFarADeliveryCame(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			got := deliveryOf(&rule, survey.DeliveryState{
 				Source: source, Latest: test.latest, Wanted: test.wanted, Stable: test.stable, Step: test.step,
-				Stages: []survey.StageState{{Name: "canary", Namespaces: 3, HaveWanted: 2, Healthy: 1, Unhealthy: 2}, {Name: "rest", Namespaces: 9}},
-			})
+				Stages: []survey.StageState{
+					{Name: "canary", Namespaces: 3, HaveWanted: 2, Evidence: revisions.StageEvidence{Ran: 1, Refreshed: 2, Waiting: 1, Failed: 2}}, {Name: "rest", Namespaces: 9},
+				},
+			}, since)
 			test.want.Rule, test.want.Source, test.want.EditedBy, test.want.Recorded = "blog", "Secret/platform/s", "kubectl", since
 			test.want.Gate = "consumers are healthy, but for 2 namespaces at most, within 30m"
-			test.want.Stages = []page.Stage{{Name: "canary", Namespaces: 3, Have: 2, Healthy: 1, Unhealthy: 2, Soak: 60, Approval: true}, {Name: "rest", Namespaces: 9}}
+			test.want.Stages = []page.Stage{{Name: "canary", Namespaces: 3, Have: 2, Healthy: 3, Pending: 1, Unhealthy: 2, Soak: 60, Approval: true}, {Name: "rest", Namespaces: 9}}
 			require.Equal(t, test.want, got)
 			sent, err := json.Marshal(got)
 			require.NoError(t, err)
@@ -116,7 +119,7 @@ func TestThePageSaysHowManyNamespacesMayBeUnhealthy(t *testing.T) {
 		"some percent": {intstr.FromString("5%"), "consumers are healthy, but for 5% of the namespaces at most, within 30m"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			gate := spec.Gate{Consumers: spec.GateHealthy, Timeout: metav1.Duration{Duration: 30 * time.Minute}, MaxUnhealthy: test.tolerated}
+			gate := stages.Gate{Consumers: stages.GateHealthy, Timeout: metav1.Duration{Duration: 30 * time.Minute}, MaxUnhealthy: &test.tolerated}
 			require.Equal(t, test.want, gateInWords(gate))
 		})
 	}

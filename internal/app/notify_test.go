@@ -34,12 +34,12 @@ func TestAFileThatBecomesInvalidIsReported(t *testing.T) {
 	settings := testSettings()
 	settings.ConfigFile, settings.LeaderElect = file, false
 	var b *boot
-	app := fxtest.New(t, Options(settings, loaded, fakeClients(t), zap.NewNop()), fx.Populate(&b))
+	app := fxtest.New(t, Options(settings, &Started{Config: loaded}, fakeClients(t), zap.NewNop()), fx.Populate(&b))
 	app.RequireStart()
 	t.Cleanup(app.RequireStop)
-	require.Eventually(t, func() bool { return b.check().Ready() == nil }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.check().Ready() == nil }, time.Minute, 10*time.Millisecond)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for broken := content; ; broken += "#\n" { // until the leader sees it
 		require.NoError(t, os.WriteFile(file, []byte(broken+"rulez: []\n"), 0o600))

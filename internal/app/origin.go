@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
+	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
 )
 
 // aboutConfiguration returns what an Event about the configuration is about: the
@@ -42,4 +44,43 @@ func comesFrom(file string, configMap *corev1.ConfigMap) bool {
 	}
 	raw, err := os.ReadFile(file)
 	return err == nil && string(raw) == text
+}
+
+// ownConfiguration is the ConfigMap of the configuration in Headwater's own namespace,
+// and how the webhook checks it.
+func ownConfiguration(settings Settings, kept *lastValid) protectdecide.OwnConfiguration {
+	namespace := settings.Namespace
+	return protectdecide.OwnConfiguration{
+		Namespace: namespace, Name: config.ConfigMapName, Key: config.ConfigMapKey,
+		Check: func(text []byte) (problems, notes []string) {
+			parsed, err := config.ParseIn(namespace, config.ConfigMapKey, text)
+			if err == nil {
+				_, err = parsed.Compile(namespace)
+			}
+			if err == nil && settings.WithoutSecrets {
+				err = parsed.WithoutSecrets()
+			}
+			var found config.Problems
+			switch {
+			case errors.As(err, &found):
+				return linesOf(found), nil
+			case err != nil:
+				return []string{err.Error()}, nil
+			default:
+				notes = linesOf(parsed.Notes)
+				if held := kept.inForce.Load().Held(parsed); held != nil {
+					notes = append([]string{held.Error()}, notes...)
+				}
+				return nil, notes
+			}
+		},
+	}
+}
+
+func linesOf(problems []config.Problem) []string {
+	var lines []string
+	for _, problem := range problems {
+		lines = append(lines, problem.String())
+	}
+	return lines
 }

@@ -2,10 +2,11 @@ package app
 
 import (
 	"os"
-	"strings"
+	"time"
 
 	"go.uber.org/fx"
 
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -14,81 +15,40 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rulestatus/keeper"
 	"github.com/headwater-k8s/headwater/protect"
 	"github.com/headwater-k8s/headwater/reload"
-	"github.com/headwater-k8s/headwater/reload/report"
-	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/board"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // newFeed is nil when there is no page: then nobody looks on.
-func newFeed(s Settings) *page.Feed {
+func newFeed(s Settings, e *events.Recorder) *page.Feed {
 	if !s.Page {
 		return nil
 	}
-	return page.NewFeed()
-}
-
-// observers follow what each module does.
-type observers struct {
-	fx.Out
-
-	Sync    sync.Observer
-	Protect protect.Observer
-	Reload  report.Observer
-}
-
-func newObservers(feed *page.Feed, touched *keeper.Touched) observers {
-	if feed == nil {
-		return observers{Sync: sync.Observers{touched}}
-	}
-	o := observer{feed}
-	return observers{Sync: sync.Observers{o, touched}, Protect: o, Reload: o}
-}
-
-// observer reports to the page what the modules do.
-type observer struct{ feed *page.Feed }
-
-// Touched implements sync.Observer.
-func (o observer) Touched(target object.Ref) { o.feed.Touched(targetOf(target)) }
-
-// PropagationStarted implements sync.Observer.
-func (o observer) PropagationStarted(rule string, source object.Ref, places int) {
-	o.feed.SpreadBegan(rule, source.String(), places)
-}
-
-// PropagationProgressed implements sync.Observer.
-func (o observer) PropagationProgressed(rule string, source object.Ref, written, last bool) {
-	o.feed.SpreadArrived(rule, source.String(), written, last)
-}
-
-// DeliveryChanged implements sync.Observer.
-func (o observer) DeliveryChanged() { o.feed.DeliveryChanged() }
-
-// Violated implements protect.Observer.
-func (o observer) Violated(v protect.Violation) {
-	what := string(v.Outcome)
-	if v.DryRun {
-		what += ", dry run"
-	}
-	o.feed.Denied(grid.Note{
-		What: what, Rule: v.Rule, By: v.User, Names: []string{strings.TrimSpace(string(v.Operation) + " of " + v.Object)}, Why: v.Why,
+	feed := page.NewFeed()
+	e.Subscribe(func(event events.Event) {
+		if note := noteOf(event); note != nil {
+			feed.Happened(*note)
+		}
 	})
+	return feed
 }
 
-// stepWords are those of reload.Reloaded.
-var stepWords = map[reloadspec.Step]string{reloadspec.StepRestart: "restarted", reloadspec.StepRefresh: "refreshed"}
-
-// Reloaded implements report.Observer.
-func (o observer) Reloaded(r report.Reloaded) {
-	o.feed.Reloaded(grid.Note{What: stepWords[r.Step], Rule: r.Rule, Names: []string{r.Consumer}, Why: whyReloaded(r)})
-}
-
-func whyReloaded(r report.Reloaded) string {
-	changed := "changed: " + strings.Join(r.Changed, ", ")
-	if r.Rule == "" {
-		return "asked for by its owner; " + changed
+// noteOf is what the page says of event; nil of a condition that persists, which it shows
+// while that does; one that comes back does not count as such.
+func noteOf(event events.Event) *grid.Note {
+	if event.Persisting || event.About == nil {
+		return nil
 	}
-	return changed
+	return &grid.Note{What: event.Reason, Warning: event.Warning, Rule: event.Rule, Names: []string{events.NameOf(event.About)}, Why: event.Note}
+}
+
+// newObserver is nil without a feed.
+func newObserver(feed *page.Feed) sync.Observer {
+	if feed == nil {
+		return nil
+	}
+	return feed
 }
 
 type pageParams struct {
@@ -102,6 +62,7 @@ type pageParams struct {
 	Sync     *sync.View
 	Protect  *protect.View
 	Reload   *reload.View
+	Keeper   *keeper.Keeper
 }
 
 // newPage is nil when the settings ask for none.
@@ -113,49 +74,42 @@ func newPage(p pageParams) (*page.Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return page.New(subject{
-		leader: p.Leader, replica: replica, namespace: p.Settings.Namespace, view: p.Sync,
-		deliveries: deliveries{rules: p.Reloader.sync.Load, sync: p.Sync},
-		conditions: conditions{
-			reloader: p.Reloader, sync: p.Sync, protect: p.Protect, reload: p.Reload,
-			namespaces: func() int { return len(p.Caches.Namespaces.List()) },
-		},
-	}, p.Feed, page.About{Version: Version, Cluster: p.Settings.ClusterName})
+	return page.New(subject{p, replica}, p.Feed, page.About{Version: Version, Cluster: p.Settings.ClusterName})
 }
 
 // subject answers the page's questions from what the modules know.
 type subject struct {
-	conditions
-	deliveries
+	pageParams
 
-	view               *sync.View
-	leader             *leader.Leader
-	replica, namespace string
+	replica string
 }
 
 // Standing implements page.Subject.
 func (s subject) Standing() page.Leadership {
-	leader, itself := s.leader.Known()
-	return page.Leadership{Here: s.view.Working(), Leader: leader, Itself: itself, Replica: s.replica, Namespace: s.namespace}
+	leader, itself, unconfirmed := s.Leader.Known()
+	return page.Leadership{Here: s.Sync.Working(), Leader: leader, Itself: itself, Unconfirmed: unconfirmed, Replica: s.replica, Namespace: s.Settings.Namespace}
 }
+
+// longest is how old the page may be if reading how clones stand takes long.
+const longest = time.Second
 
 // Rules implements page.Subject.
-func (s subject) Rules() []string { return s.view.Rules() }
-
-// Survey implements page.Subject.
-func (s subject) Survey(report func(grid.Place)) {
-	names := names{}
-	s.view.Survey(func(f survey.CloneStatus) { report(names.place(f)) })
+func (s subject) Rules() []string {
+	s.Sync.Refresh(0, longest)
+	return s.Sync.Rules()
 }
 
-// Glance implements page.Subject.
-func (s subject) Glance() func(grid.Target) []grid.Place {
-	names, glance := names{}, s.view.StatusOf()
-	return func(target grid.Target) (places []grid.Place) {
-		ref := object.Ref{Kind: object.Kind(target.Kind), Namespace: target.Namespace, Name: target.Name}
-		glance(ref, func(f survey.CloneStatus) { places = append(places, names.place(f)) })
-		return places
-	}
+// Changes implements page.Subject.
+func (s subject) Changes(version uint64, report func(namespace string)) (now uint64, all bool) {
+	return s.Sync.Changes(version, report)
+}
+
+// Places implements page.Subject.
+func (s subject) Places(namespace string, wanted func(rule string, state grid.State) bool, report func(grid.Place)) {
+	names := names{}
+	s.Sync.Each(namespace,
+		func(s *board.Standing) bool { return wanted(s.Rule, stateOf(s.Status)) },
+		func(f survey.CloneStatus) { report(names.place(f)) })
 }
 
 // names keeps one string for each source, whose clones are many.
@@ -171,13 +125,13 @@ func (n names) of(ref object.Ref) string {
 }
 
 func (n names) place(f survey.CloneStatus) grid.Place {
-	state, _ := grid.StateNamed(string(f.Status))
 	return grid.Place{
-		Target: targetOf(f.Target), Rule: f.Rule, Source: n.of(f.Source),
-		State: state, Reason: string(f.Decision.Reason), Why: f.Why(), Since: f.Since, Revision: f.Revision, Consumers: f.Consumers,
+		Target: grid.Target{Kind: string(f.Target.Kind), Namespace: f.Target.Namespace, Name: f.Target.Name}, Rule: f.Rule, Source: n.of(f.Source),
+		State: stateOf(f.Status), Reason: string(f.Decision.Reason), Why: f.Why(), Since: f.Since, Seen: f.Seen, Revision: f.Revision,
 	}
 }
 
-func targetOf(ref object.Ref) grid.Target {
-	return grid.Target{Kind: string(ref.Kind), Namespace: ref.Namespace, Name: ref.Name}
+func stateOf(status survey.Status) grid.State {
+	state, _ := grid.StateNamed(string(status))
+	return state
 }

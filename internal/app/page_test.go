@@ -5,13 +5,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/page/grid"
-	"github.com/headwater-k8s/headwater/internal/rulestatus/keeper"
-	"github.com/headwater-k8s/headwater/reload/report"
-	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/sync"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -41,21 +39,19 @@ func TestAFindingIsSaidInThePagesWords(t *testing.T) {
 	}, place)
 }
 
-func TestTheOwnerIsNamedWhereTheOwnerAsked(t *testing.T) {
-	for name, tc := range map[string]struct {
-		told report.Reloaded
-		want string
-	}{
-		"a rule":    {report.Reloaded{Step: reloadspec.StepRestart, Rule: "blog", Changed: []string{"a", "b"}}, "changed: a, b"},
-		"the owner": {report.Reloaded{Step: reloadspec.StepRestart, Changed: []string{"a"}}, "asked for by its owner; changed: a"},
-	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, tc.want, whyReloaded(tc.told)) })
-	}
+func TestThePageRemembersWhatHappenedAndNotWhatLasts(t *testing.T) {
+	about := &corev1.ObjectReference{Kind: "Secret", Namespace: "platform", Name: "s"}
+	event := events.Event{Rule: "r", Reason: "StagePassed", Note: "because", About: about}
+	require.Equal(t, &grid.Note{What: "StagePassed", Rule: "r", Names: []string{"Secret/platform/s"}, Why: "because"}, noteOf(event))
+	event.About = &corev1.ObjectReference{Kind: "Namespace", Name: "own"}
+	require.Equal(t, []string{"Namespace/own"}, noteOf(event).Names)
+	event.Persisting = true
+	require.Nil(t, noteOf(event))
+	require.Nil(t, noteOf(events.Event{Reason: "Denied"}), "about nothing that is known")
 }
 
 func TestWithoutAPageNobodyLooksOn(t *testing.T) {
 	settings := testSettings()
 	settings.Page = false
-	touched := &keeper.Touched{}
-	require.Equal(t, observers{Sync: sync.Observers{touched}}, newObservers(newFeed(settings), touched))
+	require.Nil(t, newObserver(newFeed(settings, nil)))
 }

@@ -30,6 +30,7 @@ const (
 	rbacFile       = "../../deploy/rbac.yaml"
 	everythingFile = "../../test/deploy/testdata/everything.golden.yaml"
 	leastFile      = "../../test/deploy/testdata/least.golden.yaml"
+	configMapsFile = "../../test/deploy/testdata/configmaps.golden.yaml"
 	tableFile      = "../../deploy/RBAC.md"
 	tableHead      = "<!-- made from the modules by UPDATE=1 go test ./internal/app -->\n"
 )
@@ -53,7 +54,9 @@ func asks(t *testing.T, settings Settings, content []byte) []asked {
 
 			Permissions []kube.Permission `group:"permissions"`
 		}
-		graph := fx.New(core(settings, loaded, fakeClients(t), zap.NewNop()), module, fx.Populate(&got))
+		clients := fakeClients(t)
+		clients.Scope = settings.scope()
+		graph := fx.New(core(settings, &Started{Config: loaded}, clients, zap.NewNop()), module, fx.Populate(&got))
 		require.NoError(t, graph.Err())
 		all = append(all, asked{name, got.Permissions})
 	}
@@ -150,9 +153,24 @@ const cloning = `
 apiVersion: headwater.dev/v1alpha1
 kind: Config
 rules:
-- {name: cloned, source: {kind: Secret, namespace: platform, name: cloned}, sync: {}}
+- {name: cloned, source: {kind: ConfigMap, namespace: platform, name: cloned}, sync: {}}
 reload: {optIn: false}
 `
+
+const allOfConfigMaps = `
+apiVersion: headwater.dev/v1alpha1
+kind: Config
+rules:
+- {name: cloned, source: {kind: ConfigMap, namespace: platform, name: cloned}, sync: {}, protect: {}, reload: {}}
+reload: {optIn: false}
+`
+
+// withoutSecrets are settings of an installation that may not read Secrets.
+func withoutSecrets() Settings {
+	settings := testSettings()
+	settings.WithoutSecrets = true
+	return settings
+}
 
 // Least privilege, from both sides.
 func TestWhatIsGrantedIsWhatTheModulesAskFor(t *testing.T) {
@@ -166,7 +184,8 @@ func TestWhatIsGrantedIsWhatTheModulesAskFor(t *testing.T) {
 	}{
 		"by default":                       {chartManifests(t, rbacFile), testSettings(), string(configs.Sample())},
 		"with metrics.auth and more kinds": {everything, guarded(), everything[i].Data["headwater.yaml"]},
-		"to clone and no more":             {chartManifests(t, leastFile), testSettings(), cloning},
+		"to clone and no more":             {chartManifests(t, leastFile), withoutSecrets(), cloning},
+		"all of it for ConfigMaps alone":   {chartManifests(t, configMapsFile), withoutSecrets(), allOfConfigMaps},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			grants := granted(test.rendered)

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
-	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/log"
 )
@@ -34,7 +35,7 @@ func Run(ctx context.Context, settings Settings) error {
 		return err
 	}
 	log.BridgeKlog(logger)
-	loaded, err := config.LoadIn(settings.Namespace, settings.ConfigFile)
+	loaded, err := settings.load()
 	if err != nil {
 		return err
 	}
@@ -44,9 +45,11 @@ func Run(ctx context.Context, settings Settings) error {
 	if err != nil {
 		return err
 	}
+	clients.Scope = settings.scope()
+	begins := compare(ctx, clients.Typed, settings.Namespace, loaded)
 	var failed *failure
 	stopTimeout := settings.WebhookDrain + stopMargin
-	app := fx.New(Options(settings, loaded, clients, logger), fx.Populate(&failed), fx.StopTimeout(stopTimeout))
+	app := fx.New(Options(settings, begins, clients, logger), fx.Populate(&failed), fx.StopTimeout(stopTimeout))
 	if err := app.Err(); err != nil {
 		return err
 	}
@@ -95,4 +98,34 @@ func (f *failure) get() error {
 		return *err
 	}
 	return nil
+}
+
+// Set by the linker.
+var (
+	Version = "dev"
+	Commit  = "unknown"
+)
+
+// BuildInfo says what this binary was built from.
+type BuildInfo struct {
+	Version   string `json:"version"`
+	Commit    string `json:"commit"`
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
+}
+
+// Build returns what this binary was built from.
+func Build() BuildInfo {
+	return BuildInfo{
+		Version: Version, Commit: Commit, GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
+}
+
+// buildInfo is a metric to join others with, and to see a rollout by.
+func buildInfo() prometheus.Collector {
+	build := Build()
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "headwater_build_info", Help: "1; the labels say what this binary was built from.",
+		ConstLabels: prometheus.Labels{"version": build.Version, "commit": build.Commit, "go_version": build.GoVersion},
+	}, func() float64 { return 1 })
 }

@@ -9,17 +9,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/serve"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // Settings are the process's own settings, from flags and environment. What
 // is done with which object is in the configuration file alone.
 type Settings struct {
-	ConfigFile     string
-	Kubeconfig     kube.Kubeconfig
-	Namespace      string
+	ConfigFile string
+	Kubeconfig kube.Kubeconfig
+	Namespace  string
+	// WithoutSecrets is true if Headwater may not read Secrets outside Namespace.
+	WithoutSecrets bool
 	WebhookURL     string
 	WebhookAddress string
 	// WebhookDrain and WebhookCASettle are Drain and Settle of protect.Options.
@@ -30,6 +35,14 @@ type Settings struct {
 	MetricsAuth bool
 	// Page has the web page served there too, behind the same gate.
 	Page bool
+	// PageLocalhost serves the page to localhost if there is no MetricsAuth.
+	PageLocalhost bool
+	// TLSCertFile and TLSKeyFile are what the metrics address serves; empty for Headwater's
+	// own. They make it use TLS without MetricsAuth, too.
+	TLSCertFile, TLSKeyFile string
+	// TLSMinVersion and TLSCipherSuites are for every address that uses TLS.
+	TLSMinVersion   string
+	TLSCipherSuites []string
 	// ClusterName is what the page calls the cluster; it may be empty.
 	ClusterName string
 	LeaderElect bool
@@ -58,6 +71,12 @@ func (s Settings) Validate() error {
 	if s.WebhookCASettle <= 0 {
 		errs = append(errs, fmt.Errorf("--webhook-ca-settle %s: must be greater than 0", s.WebhookCASettle))
 	}
+	if (s.TLSCertFile == "") != (s.TLSKeyFile == "") {
+		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file: set both or none"))
+	}
+	if _, err := s.tls(); err != nil {
+		errs = append(errs, err)
+	}
 	if s.LeaderElect && (s.LeaseDuration < leader.MinLeaseDuration || s.LeaseDuration%time.Second != 0) {
 		errs = append(errs, fmt.Errorf("--lease-duration %s: must be whole seconds, at least %s", s.LeaseDuration, leader.MinLeaseDuration))
 	}
@@ -66,6 +85,25 @@ func (s Settings) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// load reads the configuration that ConfigFile holds.
+func (s Settings) load() (*config.Config, error) {
+	loaded, err := config.LoadIn(s.Namespace, s.ConfigFile)
+	if err == nil && s.WithoutSecrets {
+		err = loaded.WithoutSecrets()
+	}
+	return loaded, err
+}
+
+// scope is what caches read.
+func (s Settings) scope() (scope kube.Scope) {
+	if s.WithoutSecrets {
+		scope.Lacking = []kube.Permission{{Resource: object.Secret.Resource()}}
+	}
+	return scope
+}
+
+func (s Settings) tls() (serve.TLS, error) { return serve.NewTLS(s.TLSMinVersion, s.TLSCipherSuites) }
 
 // lease is 0 without leader election.
 func (s Settings) lease() time.Duration {

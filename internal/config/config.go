@@ -2,14 +2,20 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 
+	"github.com/headwater-k8s/headwater/internal/bounds"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/internal/validate"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
@@ -24,19 +30,24 @@ const (
 
 // Config is the configuration file.
 type Config struct {
-	APIVersion string               `json:"apiVersion"`
-	Kind       string               `json:"kind"`
-	Rules      []Rule               `json:"rules,omitzero"`
-	Protect    protectspec.Settings `json:"protect"`
-	Reload     reloadspec.Settings  `json:"reload"`
-	Safety     syncspec.Safety      `json:"safety"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Rules      []Rule `json:"rules,omitzero"`
+	// RemovedRules names rules that are gone on purpose; see Held.
+	RemovedRules []string             `json:"removedRules,omitzero"`
+	Protect      protectspec.Settings `json:"protect"`
+	Reload       reloadspec.Settings  `json:"reload"`
+	Safety       syncspec.Safety      `json:"safety"`
 	// Notify are the receivers of reports.
 	Notify []notify.Receiver `json:"notify,omitzero"`
 
 	// Notes are about settings that are valid and probably not intended, sorted by line.
 	Notes []Problem `json:"-"`
-	// Revision identifies the bytes that the Config was read from; see
-	// WatchFrom.
+	// SecretUses is what needs Secrets outside Headwater's own namespace.
+	SecretUses Problems `json:"-"`
+	// Text is what the Config was read from, and Revision identifies it; see RevisionOf.
+	// The text may hold tokens.
+	Text     []byte `json:"-"`
 	Revision string `json:"-"`
 }
 
@@ -44,6 +55,8 @@ type Config struct {
 type Rule struct {
 	Name   string       `json:"name"`
 	Source rules.Source `json:"source"`
+	// Suspend is rules.Base.Suspended.
+	Suspend bool `json:"suspend"`
 	// Validate says how the content of the source must look.
 	Validate validate.Checks     `json:"validate,omitempty"`
 	Sync     *syncspec.Config    `json:"sync,omitempty"`
@@ -57,11 +70,21 @@ func Load(path string) (*Config, error) { return LoadIn("", path) }
 // LoadIn reads, checks and defaults the file at path. What is wrong with its
 // content comes back as Problems. own is Headwater's namespace.
 func LoadIn(own, path string) (*Config, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	return ParseIn(own, path, raw)
+}
+
+// readFile reads as much of the file at path as shows that it is too large.
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, bounds.MaxBytes+1))
 }
 
 // Parse is ParseIn where Headwater's own namespace is not known.
@@ -79,7 +102,7 @@ func ParseIn(own, name string, raw []byte) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Revision = RevisionOf(raw)
+	config.Text, config.Revision = raw, RevisionOf(raw)
 	return config, nil
 }
 
@@ -87,6 +110,9 @@ func ParseIn(own, name string, raw []byte) (*Config, error) {
 func (d *document) config(own string) (*Config, error) {
 	if err := checkShape(d); err != nil {
 		return nil, err
+	}
+	if d.isFull() {
+		return nil, d.faults()
 	}
 	config, err := decode(d.root)
 	switch {
@@ -97,10 +123,11 @@ func (d *document) config(own string) (*Config, error) {
 		checkMeaning(d, config)
 	}
 	if len(d.problems) > 0 {
-		return nil, d.problems.sorted()
+		return nil, d.faults()
 	}
 	takeNotes(d, config, own)
 	config.Notes = d.notes.sorted()
+	config.SecretUses = secretUses(d, config).sorted()
 	return config, nil
 }
 
@@ -115,7 +142,7 @@ func (c *Config) Default() {
 	for _, rule := range c.Rules {
 		if rule.Sync != nil {
 			if rule.Sync.Delivery != nil && rule.Reload == nil && rule.Sync.Delivery.Gate.Consumers == "" {
-				rule.Sync.Delivery.Gate.Consumers = syncspec.GateNone
+				rule.Sync.Delivery.Gate.Consumers = stages.GateNone
 			}
 			rule.Sync.Default()
 		}
@@ -144,8 +171,100 @@ func decode(root any) (*Config, error) {
 	return &config, nil
 }
 
+// IsRevision reports whether text has the form of a revision.
+func IsRevision(text string) bool {
+	sum, err := hex.DecodeString(text)
+	return err == nil && len(sum) == revisionBytes
+}
+
+const revisionBytes = 8
+
 // RevisionOf identifies the bytes of a configuration; see Config.Revision.
 func RevisionOf(raw []byte) string {
 	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:revisionBytes])
+}
+
+// Sets are the rules as each module sees them.
+type Sets struct {
+	// Bases are those of all rules, in the file's order.
+	Bases   []rules.Base
+	Sync    *rules.Set[syncspec.Rule]
+	Protect *rules.Set[protectspec.Rule]
+	Reload  *rules.Set[reloadspec.Rule]
+}
+
+// Compile prepares the rules of a Config that Load or Parse returned.
+// ownNamespace is Headwater's own; nothing is ever cloned into it.
+func (c *Config) Compile(ownNamespace string) (Sets, error) {
+	var (
+		bases    []rules.Base
+		syncs    []syncspec.Rule
+		protects []protectspec.Rule
+		reloads  []reloadspec.Rule
+	)
+	for _, rule := range c.Rules {
+		base, err := rules.NewBase(rule.Name, rule.Source)
+		if err != nil {
+			return Sets{}, err
+		}
+		if base.Validator, err = validate.Compile(rule.Validate); err != nil {
+			return Sets{}, fmt.Errorf("rule %s: %w", rule.Name, err)
+		}
+		base.Suspended = rule.Suspend
+		bases = append(bases, base)
+		if rule.Sync != nil {
+			compiled, err := syncspec.Compile(base, *rule.Sync, ownNamespace)
+			if err != nil {
+				return Sets{}, err
+			}
+			syncs = append(syncs, compiled)
+		}
+		if rule.Protect != nil {
+			compiled := protectspec.Rule{Base: base, Config: *rule.Protect}
+			if rule.Sync != nil {
+				compiled.Copied = protectspec.Copied{Labels: rule.Sync.Target.CopyLabels, Annotations: rule.Sync.Target.CopyAnnotations}
+			}
+			protects = append(protects, compiled)
+		}
+		if rule.Reload != nil {
+			compiled, err := reloadspec.Compile(base, *rule.Reload)
+			if err != nil {
+				return Sets{}, err
+			}
+			if rule.Sync != nil {
+				compiled = compiled.ClonedAs(rule.Sync.Target.Name, syncs[len(syncs)-1].Into())
+				compiled.Stages = syncs[len(syncs)-1].Stages
+				syncs[len(syncs)-1].ReloadAction = compiled.CommonAction()
+				for _, key := range rule.Sync.Target.Keys {
+					compiled.CloneKeys = append(compiled.CloneKeys, reloadspec.CloneKey{From: key.From, To: key.Target()})
+				}
+			}
+			reloads = append(reloads, compiled)
+		}
+	}
+	return Sets{
+		Bases:   bases,
+		Sync:    rules.NewSet(syncs...),
+		Protect: rules.NewSet(protects...),
+		Reload:  rules.NewSet(reloads...),
+	}, nil
+}
+
+// Places lists where the sources of all rules live, each place once, sorted.
+func (s Sets) Places() []informers.Place {
+	places := slices.Concat(placesOf(s.Sync), placesOf(s.Protect), placesOf(s.Reload))
+	slices.SortFunc(places, func(a, b informers.Place) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind))
+	})
+	return slices.Compact(places)
+}
+
+func placesOf[R rules.Rule](set *rules.Set[R]) []informers.Place {
+	var places []informers.Place
+	for _, rule := range set.All() {
+		source := rule.RuleBase().Source
+		places = append(places, informers.Place{Kind: source.Kind, Namespace: source.Namespace})
+	}
+	return places
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/headwater-k8s/headwater/internal/text"
 )
 
 // document is a YAML file as data, with the line of every value, and the problems and
@@ -19,9 +21,21 @@ type document struct {
 	written  map[string]string
 	problems Problems
 	notes    Problems
-	// faulty holds the paths whose values cannot be relied on.
+	// faulty holds the paths whose values cannot be relied on. They are few, because
+	// no more than maxProblems are reported.
 	faulty map[string]bool
+	// isCut is true once the rest of the file is not looked at.
+	isCut bool
+	// comparisons is how many more names and globs takeNotes may compare.
+	comparisons int
 }
+
+const (
+	// maxProblems is how many problems of a file are looked for, and how many notes.
+	maxProblems = 100
+	// maxPath and maxMessage limit, in bytes, what a problem repeats of the file.
+	maxPath, maxMessage = 300, 600
+)
 
 func newDocument(file string) *document {
 	return &document{file: file, lines: map[string]int{}, written: map[string]string{}, faulty: map[string]bool{}}
@@ -38,13 +52,42 @@ func (d *document) fault(path, message string) {
 }
 
 func (d *document) report(line int, path, message string) {
-	d.problems = append(d.problems, Problem{File: d.file, Line: line, Path: path, Message: message})
+	if !d.isFull() {
+		d.problems = append(d.problems, d.problem(line, path, message))
+	}
+}
+
+// cut reports that the file holds too much, so that the rest is not read.
+func (d *document) cut(line int, path, message string) {
+	d.report(line, path, message)
+	d.isCut = true
+}
+
+// isFull reports whether there are so many problems that looking for more only costs
+// time.
+func (d *document) isFull() bool { return d.isCut || len(d.problems) >= maxProblems }
+
+// faults returns the problems, sorted by line, as an error.
+func (d *document) faults() Problems {
+	problems := d.problems.sorted()
+	if len(problems) >= maxProblems {
+		last := problems[len(problems)-1]
+		problems = append(problems, d.problem(last.Line, "", "there may be more problems; fix these first"))
+	}
+	return problems
+}
+
+func (d *document) problem(line int, path, message string) Problem {
+	return Problem{File: d.file, Line: line, Path: text.Truncate(path, maxPath), Message: text.Truncate(message, maxMessage)}
 }
 
 // note adds a note on a setting that is valid and probably not intended.
 func (d *document) note(at *field.Path, message string) {
-	path := at.String()
-	d.notes = append(d.notes, Problem{File: d.file, Line: d.line(path), Path: path, Message: message})
+	if d.comparisons < 0 || len(d.notes) >= maxProblems {
+		return
+	}
+	path := dotted(at)
+	d.notes = append(d.notes, d.problem(d.line(path), path, message))
 }
 
 // doubtful reports whether something was found to be wrong at path, above it

@@ -52,7 +52,7 @@ func FuzzParse(f *testing.F) {
 		for name, form := range map[string][]byte{"f.json": written, "f.yaml": asYAML} {
 			again, err := config.Parse(name, form)
 			require.NoError(t, err, "%s", form)
-			again.Revision = parsed.Revision
+			again.Revision, again.Text, again.Notes, again.SecretUses = parsed.Revision, parsed.Text, parsed.Notes, parsed.SecretUses // with lines
 			require.True(t, equality.Semantic.DeepEqual(parsed, again), "%s", form)
 		}
 		before := written

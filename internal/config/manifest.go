@@ -14,7 +14,10 @@ import (
 // apart by their content. Lines are those of the file. own is Headwater's
 // namespace, unless a manifest names it.
 func CheckFile(own, name string, raw []byte) ([]*Config, error) {
-	parts := partsOf(own, name, raw)
+	var parts []part
+	if kept, ok := withoutLargeManifests(raw); ok {
+		parts = partsOf(own, name, kept)
+	}
 	if len(parts) == 0 {
 		config, err := ParseIn(own, name, raw)
 		return []*Config{config}, err
@@ -41,6 +44,34 @@ func CheckFile(own, name string, raw []byte) ([]*Config, error) {
 	return configs, nil
 }
 
+// withoutLargeManifests returns raw with empty lines in place of the documents that
+// are too large to parse and do not mention a configuration of Headwater, such as a
+// CustomResourceDefinition. ok is false if nothing else is left, or if another
+// document is too large.
+func withoutLargeManifests(raw []byte) (kept []byte, ok bool) {
+	if _, message := tooLarge(raw); message == "" {
+		return raw, true
+	}
+	var document []byte
+	small, found := true, false
+	end := func() {
+		if _, message := tooLarge(document); message != "" {
+			small = small && !bytes.Contains(document, []byte(ConfigMapKey)) && !bytes.Contains(document, []byte(APIVersion))
+			document = bytes.Repeat([]byte("\n"), bytes.Count(document, []byte("\n")))
+		}
+		found = found || len(bytes.TrimSpace(document)) > 0
+		kept, document = append(kept, document...), nil
+	}
+	for line := range bytes.Lines(raw) {
+		if bytes.HasPrefix(line, []byte("---")) {
+			end()
+		}
+		document = append(document, line...)
+	}
+	end()
+	return kept, small && found
+}
+
 // part is one configuration within a file.
 type part struct {
 	own, file string
@@ -48,6 +79,8 @@ type part struct {
 	// isText is true where node is a text that holds the configuration, not the
 	// configuration itself.
 	isText bool
+	// withoutSecrets is true for values of an installation that may not read Secrets.
+	withoutSecrets bool
 }
 
 // partsOf finds the configurations in a manifest or values file. There is none
@@ -75,7 +108,8 @@ func partsOf(own, name string, raw []byte) []part {
 			}
 		case "":
 			if values := valuesOf(top); values != nil {
-				parts = append(parts, part{own: own, file: name, node: values})
+				withoutSecrets := textAt(at(top, "rbac"), "secrets") == "false" || textAt(at(top, "headwater", "rbac"), "secrets") == "false"
+				parts = append(parts, part{own: own, file: name, node: values, withoutSecrets: withoutSecrets})
 			}
 		}
 	}
@@ -114,7 +148,11 @@ func (p part) check() (*Config, error) {
 			}
 		}
 	}
-	return doc.config(p.own)
+	config, err := doc.config(p.own)
+	if err == nil && p.withoutSecrets {
+		err = config.WithoutSecrets()
+	}
+	return config, err
 }
 
 // lineIn translates the lines of the text that node holds to those of its file.

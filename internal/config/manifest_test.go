@@ -63,7 +63,7 @@ func TestCheckFileReadsWhatAGitRepositoryHolds(t *testing.T) {
 			problems: []string{
 				`f.yaml:1: apiVersion: must be headwater.dev/v1alpha1, not "v1"`,
 				`f.yaml:2: kind: must be Config, not "ConfigMap"`,
-				`f.yaml:3: data: unknown key; remove it, or use apiVersion, kind, notify, protect, reload, rules or safety`,
+				`f.yaml:3: data: unknown key; remove it, or use apiVersion, kind, notify, protect, reload, removedRules, rules or safety`,
 			},
 		},
 		"values of the chart, which has a header of its own": {

@@ -2,27 +2,39 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/protect/manifests"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
-	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
+
+// maxPatterns limits the length of all regular expressions of a file. Compiling one
+// takes up to 30 µs for each byte, and happens at each review of the file.
+const maxPatterns = 16 << 10
 
 // checkMeaning reports what the schema cannot know. It is silent about keys
 // that are faulty already.
 func checkMeaning(doc *document, config *Config) {
 	var errs field.ErrorList
+	patterns := 0
 	for i, rule := range config.Rules {
+		if patterns += rule.Validate.PatternBytes(); patterns > maxPatterns {
+			at := field.NewPath("rules").Index(i).Child("validate").String()
+			doc.cut(doc.line(at), at, fmt.Sprintf("the regular expressions of this and the rules before it have more than %d bytes; shorten them", maxPatterns))
+			return
+		}
 		errs = append(errs, rule.validate(field.NewPath("rules").Index(i))...)
 	}
 	errs = append(errs, checkNames(doc, config.Rules)...)
+	errs = append(errs, checkRemoved(config)...)
 	errs = append(errs, checkProtectedOnce(doc, config.Rules)...)
 	errs = append(errs, checkTargets(doc, config)...)
 	errs = append(errs, config.Protect.Validate(field.NewPath("protect"))...)
@@ -73,7 +85,7 @@ func (r Rule) validateChecks(at *field.Path) field.ErrorList {
 
 // validateGate reports a delivery that waits for consumers that nobody looks at.
 func (r Rule) validateGate(at *field.Path) field.ErrorList {
-	if r.Reload != nil || r.Sync.Delivery == nil || r.Sync.Delivery.Gate.Consumers == syncspec.GateNone {
+	if r.Reload != nil || r.Sync.Delivery == nil || r.Sync.Delivery.Gate.Consumers == stages.GateNone {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(at, "nobody looks at consumers without a reload section; add reload: {}, or write None")}
@@ -93,6 +105,18 @@ func checkNames(doc *document, rules []Rule) field.ErrorList {
 			continue
 		}
 		first[rule.Name] = at.String()
+	}
+	return errs
+}
+
+// checkRemoved reports a rule that is said to be removed. Names that never were a rule's
+// do no harm: they are of rules that were removed before.
+func checkRemoved(config *Config) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range config.RemovedRules {
+		if slices.ContainsFunc(config.Rules, func(rule Rule) bool { return rule.Name == name }) {
+			errs = append(errs, field.Forbidden(field.NewPath("removedRules").Index(i), "is the name of a rule of this file; remove it here, or remove the rule"))
+		}
 	}
 	return errs
 }
@@ -173,4 +197,37 @@ func forcedOnce(doc *document, forced map[string]*field.Path, at *field.Path, ta
 		forced[id] = at
 	}
 	return errs
+}
+
+const (
+	secretSource = "Headwater runs without permissions on Secrets (rbac.secrets: false in the chart's values), so a rule cannot have a Secret as its source"
+	secretOptIn  = "Headwater runs without permissions on Secrets (rbac.secrets: false in the chart's values), so it cannot follow the Secrets that workload owners name; set reload.optIn to false"
+	secretScope  = "Headwater runs without permissions on Secrets (rbac.secrets: false in the chart's values), so it cannot follow those that workloads of these namespaces consume; remove reload.namespaces"
+)
+
+// secretUses returns what of config needs Secrets outside Headwater's own namespace.
+func secretUses(doc *document, config *Config) (uses Problems) {
+	add := func(at *field.Path, message string) {
+		uses = append(uses, Problem{File: doc.file, Line: doc.line(at.String()), Path: at.String(), Message: message})
+	}
+	for i, rule := range config.Rules {
+		if rule.Source.Kind == object.Secret {
+			add(field.NewPath("rules").Index(i).Child("source", "kind"), secretSource)
+		}
+	}
+	if config.Reload.OptsIn() {
+		add(field.NewPath("reload", "optIn"), secretOptIn)
+	}
+	if len(config.Reload.Namespaces) > 0 {
+		add(field.NewPath("reload", "namespaces"), secretScope)
+	}
+	return uses
+}
+
+// WithoutSecrets returns Problems if c needs Secrets outside Headwater's own namespace.
+func (c *Config) WithoutSecrets() error {
+	if len(c.SecretUses) == 0 {
+		return nil
+	}
+	return c.SecretUses
 }

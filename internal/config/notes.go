@@ -12,6 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/notify"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
@@ -20,29 +21,74 @@ import (
 // takeNotes reports what is valid and probably a mistake. It is silent about
 // what depends on the cluster. own is Headwater's namespace, if it is known.
 func takeNotes(doc *document, config *Config, own string) {
+	doc.comparisons = maxComparisons
 	for i, rule := range config.Rules {
 		at := field.NewPath("rules").Index(i)
+		if rule.Suspend {
+			doc.note(at.Child("suspend"), "nothing is written for the rule, neither clones nor consumers; it still protects")
+		}
 		if rule.Sync != nil {
 			noteNamespaces(doc, at.Child("sync", "namespaces"), rule.clonesTo(), "the rule clones")
 			noteSource(doc, at.Child("source", "namespace"), rule.Source, own)
-			noteStages(doc, at.Child("sync", "delivery", "stages"), rule)
+			noteDelivery(doc, at.Child("sync", "delivery"), rule)
+			noteFraction(doc, at.Child("sync", "maxDeleteFraction"), rule.Sync.MaxDeleteFraction)
 		}
 		if rule.Protect != nil && allowsNobody(rule.Protect.Allow) {
 			doc.note(at.Child("protect", "allow"),
 				"allows nobody: only Headwater and holders of the verb override may change the source")
 		}
+		noteClusterRoles(doc, at.Child("protect", "allow", "clusterRoles"), rule)
 	}
 	noteSharedPlaces(doc, config.Rules)
 	for i, section := range config.Reload.Namespaces {
 		noteSection(doc, field.NewPath("reload", "namespaces").Index(i), section)
 	}
 	noteReceivers(doc, config.Notify)
-	at := field.NewPath("safety", "maxDeleteFraction")
-	switch *config.Safety.MaxDeleteFraction {
-	case 0:
+	noteFraction(doc, field.NewPath("safety", "maxDeleteFraction"), config.Safety.MaxDeleteFraction)
+	if doc.comparisons < 0 {
+		doc.comparisons = 0
+		doc.note(nil, "the file has too many rules and namespaces to compare all of them, so there may be more notes")
+	}
+}
+
+func noteFraction(doc *document, at *field.Path, fraction *float64) {
+	switch {
+	case fraction == nil:
+	case *fraction == 0:
 		doc.note(at, "holds every removal of a clone until it is approved, that of a single one, too")
-	case 1:
+	case *fraction == 1:
 		doc.note(at, "never holds the removal of clones, however many go at once")
+	}
+}
+
+const (
+	// maxComparisons limits how many pairs of globs are compared for notes, costOfPair
+	// is what a pair of rules counts for.
+	maxComparisons = 1_000_000
+	costOfPair     = 20
+	// costlyLengths is the product of the lengths of two globs from which on comparing
+	// them counts more than once.
+	costlyLengths = 4096
+)
+
+// within is rules.Within. Once there were too many comparisons it is false, and there
+// are no more notes.
+func (d *document) within(inner, outer string) bool {
+	d.comparisons -= 1 + len(inner)*len(outer)/costlyLengths
+	return d.comparisons >= 0 && rules.Within(inner, outer)
+}
+
+// noteClusterRoles notes ClusterRoles that others than cluster-admins may hold. The API
+// server lets a user bind a ClusterRole whose rules the user holds.
+func noteClusterRoles(doc *document, at *field.Path, rule Rule) {
+	if rule.Protect == nil {
+		return
+	}
+	for i, role := range rule.Protect.Allow.ClusterRoles {
+		if role != "cluster-admin" {
+			doc.note(at.Index(i), fmt.Sprintf("a user who may write ClusterRoleBindings and holds all that ClusterRole %s grants can bind it to themselves, "+
+				"which is easy if it grants little; `headwater who-can-edit %s` lists them", role, rule.Name))
+		}
 	}
 }
 
@@ -67,7 +113,7 @@ func (r Rule) clonesTo() chosen { return chosen{r.Sync.Namespaces, r.Source.Name
 // system namespace does, and any selector for meant. does says what is done in
 // the namespaces.
 func noteNamespaces(doc *document, at *field.Path, in chosen, does string) {
-	if !slices.ContainsFunc(in.Include, func(glob string) bool { return !in.excludes(glob) }) {
+	if !slices.ContainsFunc(in.Include, func(glob string) bool { return !in.excludes(doc, glob) }) {
 		what := "leaves"
 		if in.own != "" {
 			what = "and the source's own namespace leave"
@@ -79,8 +125,8 @@ func noteNamespaces(doc *document, at *field.Path, in chosen, does string) {
 		return
 	}
 	reached := slices.DeleteFunc(slices.Clone(systemNamespaces), func(name string) bool {
-		included := slices.ContainsFunc(in.Include, func(glob string) bool { return rules.Within(name, glob) })
-		return !included || in.excludes(name)
+		included := slices.ContainsFunc(in.Include, func(glob string) bool { return doc.within(name, glob) })
+		return !included || in.excludes(doc, name)
 	})
 	if len(reached) > 0 {
 		doc.note(at.Child("exclude"), fmt.Sprintf("takes the place of its default, kube-*: %s into %s; "+
@@ -93,7 +139,7 @@ func noteSection(doc *document, at *field.Path, section reloadspec.NamespaceSect
 	noteNamespaces(doc, at, chosen{Namespaces: section.Namespaces}, "the section reaches")
 	objects := section.Objects
 	if !slices.ContainsFunc(objects.Include, func(glob string) bool {
-		return !slices.ContainsFunc(objects.Exclude, func(out string) bool { return rules.Within(glob, out) })
+		return !slices.ContainsFunc(objects.Exclude, func(out string) bool { return doc.within(glob, out) })
 	}) {
 		doc.note(at.Child("objects", "include"), fmt.Sprintf("the section is about no object: exclude (%s) leaves nothing of it",
 			strings.Join(objects.Exclude, ", ")))
@@ -101,9 +147,9 @@ func noteSection(doc *document, at *field.Path, section reloadspec.NamespaceSect
 }
 
 // excludes reports whether no namespace that glob matches is chosen.
-func (c chosen) excludes(glob string) bool {
+func (c chosen) excludes(doc *document, glob string) bool {
 	return glob == c.own && c.own != "" ||
-		slices.ContainsFunc(c.Exclude, func(out string) bool { return rules.Within(glob, out) })
+		slices.ContainsFunc(c.Exclude, func(out string) bool { return doc.within(glob, out) })
 }
 
 func allLabels(n rules.Namespaces) bool { return labelsOf(n) == labelsOf(rules.Namespaces{}) }
@@ -122,7 +168,7 @@ func noteSharedPlaces(doc *document, all []Rule) {
 			continue
 		}
 		clone := name{rule.Source.Kind, cmp.Or(rule.Sync.Target.Name, rule.Source.Name)}
-		if at := slices.IndexFunc(before[clone], func(first int) bool { return meet(all[first], rule) }); at >= 0 {
+		if at := slices.IndexFunc(before[clone], func(first int) bool { return meet(doc, all[first], rule) }); at >= 0 {
 			first := before[clone][at]
 			doc.note(field.NewPath("rules").Index(i).Child("sync"), fmt.Sprintf(
 				"rule %s in line %d comes first where both clone a %s named %s into one namespace; "+
@@ -135,7 +181,10 @@ func noteSharedPlaces(doc *document, all []Rule) {
 
 // meet reports whether there are namespaces, as far as names and labels tell,
 // that a and b surely both clone into.
-func meet(a, b Rule) bool {
+func meet(doc *document, a, b Rule) bool {
+	if doc.comparisons -= costOfPair; doc.comparisons < 0 {
+		return false
+	}
 	theirs, others := a.Sync.Namespaces, b.Sync.Namespaces
 	if !allLabels(theirs) && !allLabels(others) && labelsOf(theirs) != labelsOf(others) {
 		return false
@@ -143,12 +192,12 @@ func meet(a, b Rule) bool {
 	for _, glob := range theirs.Include {
 		for _, other := range others.Include {
 			narrow := glob
-			if rules.Within(other, glob) {
+			if doc.within(other, glob) {
 				narrow = other
-			} else if !rules.Within(glob, other) {
+			} else if !doc.within(glob, other) {
 				continue
 			}
-			if !a.clonesTo().excludes(narrow) && !b.clonesTo().excludes(narrow) {
+			if !a.clonesTo().excludes(doc, narrow) && !b.clonesTo().excludes(doc, narrow) {
 				return true
 			}
 		}
@@ -156,51 +205,61 @@ func meet(a, b Rule) bool {
 	return false
 }
 
-// noteStages reports stages that select nothing, namespaces of an earlier stage, or
-// too short a time to see that a revision does harm.
-func noteStages(doc *document, at *field.Path, rule Rule) {
-	if rule.Sync.Delivery == nil {
+// noteDelivery reports stages that select nothing, or namespaces of an earlier stage, and
+// a first stage that proves little.
+func noteDelivery(doc *document, at *field.Path, rule Rule) {
+	delivery := rule.Sync.Delivery
+	if delivery == nil {
 		return
 	}
-	stages := rule.Sync.Delivery.Stages
-	for i, stage := range stages {
+	if gate := at.Child("gate", "consumers"); delivery.Gate.Consumers == stages.GateNone && doc.lines[gate.String()] == 0 {
+		doc.note(gate, "without a reload section nobody looks at consumers, so the gate is None: only time passes between the stages; add reload: {}, or write None")
+	}
+	for i, stage := range delivery.Stages {
 		if stage.Namespaces != nil {
-			noteStageNamespaces(doc, at.Index(i).Child("namespaces"), rule, i)
+			noteStageNamespaces(doc, at.Child("stages").Index(i).Child("namespaces"), rule, i)
 		}
-		if rule.Sync.Delivery.Gate.Consumers == syncspec.GateHealthy && stage.Soak.Duration == 0 && !stage.Approval {
-			doc.note(at.Index(i).Child("soak"), "the next stage starts as soon as the new pods are ready, "+
-				"which is before a crash loop shows; write a soak, for example 5m")
-		}
+	}
+	if len(delivery.Stages) == 0 || delivery.Gate.Consumers != stages.GateHealthy {
+		return
+	}
+	first, path := delivery.Stages[0], at.Child("stages").Index(0)
+	if first.Soak.Duration == 0 && !first.Approval {
+		doc.note(path.Child("soak"), "the next stage starts as soon as the new pods are ready, "+
+			"which is before a crash loop shows; write a soak, for example 5m")
+	}
+	if !first.Restart && doc.lines[path.Child("restart").String()] == 0 {
+		doc.note(path.Child("restart"), "a consumer that only mounts the object is not restarted, so this stage does not show whether it starts with a new value; write restart: true, or false if that is enough")
 	}
 }
 
 // noteStageNamespaces reports if the stage of that index has fewer namespaces than
 // it selects.
 func noteStageNamespaces(doc *document, at *field.Path, rule Rule, index int) {
-	stages := rule.Sync.Delivery.Stages
-	theirs := stageNamespaces(stages[index])
-	if !meet(Rule{Source: rule.Source, Sync: &syncspec.Config{Namespaces: withoutLabels(rule.Sync.Namespaces)}},
+	all := rule.Sync.Delivery.Stages
+	theirs := stageNamespaces(all[index])
+	if !meet(doc, Rule{Source: rule.Source, Sync: &syncspec.Config{Namespaces: withoutLabels(rule.Sync.Namespaces)}},
 		Rule{Source: rule.Source, Sync: &syncspec.Config{Namespaces: withoutLabels(theirs)}}) {
 		doc.note(at, "the stage selects nothing: the rule clones to none of these namespaces")
 		return
 	}
-	for _, earlier := range stages[:index] {
+	for _, earlier := range all[:index] {
 		if earlier.Namespaces == nil {
 			continue
 		}
 		first := stageNamespaces(earlier)
-		if covers(first, theirs) {
+		if covers(doc, first, theirs) {
 			doc.note(at, fmt.Sprintf("the stage selects nothing: stage %s, which comes first, has all of these namespaces", earlier.Name))
 			return
 		}
-		if overlap(first, theirs) {
+		if overlap(doc, first, theirs) {
 			doc.note(at, fmt.Sprintf("a namespace that stage %s matches as well belongs to that stage, which comes first", earlier.Name))
 		}
 	}
 }
 
 // stageNamespaces returns which namespaces a stage takes of those of its rule.
-func stageNamespaces(stage syncspec.Stage) rules.Namespaces {
+func stageNamespaces(stage stages.Stage) rules.Namespaces {
 	in := rules.Namespaces{Include: stage.Namespaces.Include, Selector: stage.Namespaces.Selector}
 	if len(in.Include) == 0 {
 		in.Include = []string{"*"}
@@ -214,23 +273,23 @@ func withoutLabels(n rules.Namespaces) rules.Namespaces {
 }
 
 // covers reports whether all that b selects is surely selected by a.
-func covers(a, b rules.Namespaces) bool {
+func covers(doc *document, a, b rules.Namespaces) bool {
 	if !allLabels(a) && labelsOf(a) != labelsOf(b) {
 		return false
 	}
 	return !slices.ContainsFunc(b.Include, func(glob string) bool {
-		return !slices.ContainsFunc(a.Include, func(wider string) bool { return rules.Within(glob, wider) })
+		return !slices.ContainsFunc(a.Include, func(wider string) bool { return doc.within(glob, wider) })
 	})
 }
 
 // overlap reports whether a and b surely select a namespace of the same name, if their
 // labels do.
-func overlap(a, b rules.Namespaces) bool {
+func overlap(doc *document, a, b rules.Namespaces) bool {
 	if !allLabels(a) && !allLabels(b) && labelsOf(a) != labelsOf(b) {
 		return false
 	}
 	return slices.ContainsFunc(a.Include, func(one string) bool {
-		return slices.ContainsFunc(b.Include, func(other string) bool { return rules.Within(one, other) || rules.Within(other, one) })
+		return slices.ContainsFunc(b.Include, func(other string) bool { return doc.within(one, other) || doc.within(other, one) })
 	})
 }
 
@@ -253,13 +312,14 @@ func noteReceivers(doc *document, receivers []notify.Receiver) {
 	}
 }
 
-// The ConfigMaps of Headwater's own namespace that hold a configuration, and the
-// key under which they do.
+// The objects of Headwater's own namespace that hold a configuration, and the key under
+// which they do.
 const (
 	// ConfigMapName names the ConfigMap that the chart makes, and that commands
 	// read when no file is given.
 	ConfigMapName = "headwater"
-	// LastValidName names the copy of the last valid content of ConfigMapName.
+	// LastValidName names the Secret with the configuration in force. Earlier versions
+	// stored it in a ConfigMap of that name.
 	LastValidName = "headwater-last-valid"
 	// ConfigMapKey is the key in both.
 	ConfigMapKey = "headwater.yaml"

@@ -24,7 +24,7 @@ func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
 			"- name: b", "  source: {kind: Secret, namespace: q, name: s}", "  sync: {"+b+"}")
 	}
 	soak := func(text string) []byte {
-		return oneRule("  sync: {delivery: {stages: [{name: a, percent: 5"+text+"}]}}", "  reload: {}")
+		return oneRule("  sync: {delivery: {stages: [{name: a, percent: 5, restart: true"+text+"}]}}", "  reload: {}")
 	}
 	for sentence, test := range map[string]struct {
 		raw  []byte
@@ -58,11 +58,20 @@ func TestWhatIsHardlyMeantIsNoted(t *testing.T) {
 			"f.yaml:6: rules[0].sync.delivery.stages[1].namespaces: the stage selects nothing: stage s0, which comes first, has all of these namespaces",
 		}},
 
-		"a stage without a soak": {soak(""), []string{
+		"a stage whose soak is the default": {soak(""), nil},
+		"a first stage without restart": {oneRule("  sync: {delivery: {stages: [{name: a, percent: 5}]}}", "  reload: {}"), []string{
+			"f.yaml:6: rules[0].sync.delivery.stages[0].restart: a consumer that only mounts the object is not restarted, so this stage does not show whether it starts with a new value; write restart: true, or false if that is enough",
+		}},
+		"a first stage that is not to restart": {oneRule("  sync: {delivery: {stages: [{name: a, percent: 5, restart: false}]}}", "  reload: {}"), nil},
+		"a delivery without a reload section": {oneRule("  sync: {delivery: {stages: [{name: a, percent: 5}]}}"), []string{
+			"f.yaml:6: rules[0].sync.delivery.gate.consumers: without a reload section nobody looks at consumers, so the gate is None: only time passes between the stages; add reload: {}, or write None",
+		}},
+		"a delivery that asks for nothing": {oneRule("  sync: {delivery: {gate: {consumers: None}}}"), nil},
+		"a stage without a soak": {soak(", soak: 0s"), []string{
 			"f.yaml:6: rules[0].sync.delivery.stages[0].soak: the next stage starts as soon as the new pods are ready, which is before a crash loop shows; write a soak, for example 5m",
 		}},
 		"a stage with a soak":                       {soak(", soak: 5m"), nil},
-		"a stage without a soak, with an approval":  {soak(", approval: true"), nil},
+		"a stage without a soak, with an approval":  {soak(", soak: 0s, approval: true"), nil},
 		"a stage without a soak, of a lenient gate": {oneRule("  sync: {delivery: {stages: [{name: a, percent: 5}], gate: {consumers: Restarted}}}", "  reload: {}"), nil},
 
 		"two rules for all namespaces":           {two("", ""), []string{"f.yaml:9: " + shared}},

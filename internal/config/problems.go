@@ -31,7 +31,7 @@ func explain(doc *document, schema *schema, violation *jsonschema.ValidationErro
 	tokens, place := violation.InstanceLocation, schema.at(violation.SchemaURL)
 	switch why := violation.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
-		return each(tokens, why.Properties, func(key string) string { return unknownKey(key, place, schema.homes(tokens, key)) })
+		return each(tokens, doc.firstKeys(tokens, why.Properties), func(key string) string { return unknownKey(key, place, schema.homes(tokens, key)) })
 	case *kind.Required:
 		return each(tokens, why.Missing, func(key string) string { return missingKey(key, place.property(key)) })
 	}

@@ -13,17 +13,24 @@ import (
 const (
 	// maxDepth is far more than the format needs.
 	maxDepth = 64
-	// maxBorrowed bounds how many values aliases may stand for, so that a few
-	// lines cannot expand to more than memory holds.
-	maxBorrowed = 100_000
+	// maxBorrowed limits what aliases may stand for, in bytes of which each value
+	// counts borrowedValue more, so that a few lines cannot expand to more than memory
+	// holds.
+	maxBorrowed   = 1 << 20
+	borrowedValue = 10
+	// maxKey is the maximum length of a key in bytes, maxPaths that of the paths of all
+	// values together.
+	maxKey   = 1 << 10
+	maxPaths = 16 << 20
 )
 
 // reader turns nodes into plain data and notes the line of every path.
 type reader struct {
 	doc   *document
 	depth int
-	// aliases counts those being expanded, borrowed the values they gave.
-	aliases, borrowed int
+	// aliases counts those being expanded, borrowed what they gave, paths the bytes of
+	// all paths.
+	aliases, borrowed, paths int
 	// open are the anchors being read.
 	open map[*yaml.Node]bool
 }
@@ -34,8 +41,8 @@ func (r *reader) value(node *yaml.Node, at *field.Path) any {
 	if r.depth > maxDepth {
 		return r.fault(node, at, "is nested too deeply; flatten it")
 	}
-	if r.aliases > 0 {
-		r.borrowed++
+	if r.doc.isFull() || !r.borrow(node, at) {
+		return nil
 	}
 	if node.Anchor != "" && !r.open[node] {
 		r.open[node] = true
@@ -55,14 +62,24 @@ func (r *reader) value(node *yaml.Node, at *field.Path) any {
 	}
 }
 
+// borrow counts node if it is what an alias stands for. It returns false if aliases
+// stand for too much.
+func (r *reader) borrow(node *yaml.Node, at *field.Path) bool {
+	if r.aliases == 0 {
+		return true
+	}
+	if r.borrowed += borrowedValue + len(node.Value); r.borrowed <= maxBorrowed {
+		return true
+	}
+	r.doc.cut(node.Line, dotted(at), "aliases repeat too much; write the values out")
+	return false
+}
+
 // alias calls use with what the alias node stands for, unless that has no end.
 func (r *reader) alias(node *yaml.Node, at *field.Path, use func(*yaml.Node) any) any {
 	target := node.Alias
 	if r.open[target] {
 		return r.fault(node, at, "the anchor "+target.Anchor+" contains itself; write the value out")
-	}
-	if r.borrowed > maxBorrowed {
-		return r.fault(node, at, "aliases repeat too much; write the values out")
 	}
 	r.open[target] = true
 	r.aliases++
@@ -79,6 +96,9 @@ func (r *reader) sequence(node *yaml.Node, at *field.Path) any {
 	}
 	values := make([]any, 0, len(node.Content))
 	for i, item := range node.Content {
+		if r.doc.isFull() {
+			break
+		}
 		path := at.Index(i)
 		r.note(path, item.Line)
 		values = append(values, r.value(item, path))
@@ -94,8 +114,11 @@ func (r *reader) mapping(node *yaml.Node, at *field.Path, values map[string]any)
 	}
 	own := map[string]int{}
 	var merged []*yaml.Node
-	for i := 0; i+1 < len(node.Content); i += 2 {
+	for i := 0; i+1 < len(node.Content) && !r.doc.isFull(); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
+		if !r.borrow(key, at) {
+			return
+		}
 		if key.ShortTag() == "!!merge" {
 			merged = append(merged, value)
 			continue
@@ -127,6 +150,9 @@ func (r *reader) merge(node *yaml.Node, at *field.Path, values map[string]any) {
 		r.mapping(node, at, values)
 	case yaml.SequenceNode:
 		for _, item := range node.Content {
+			if r.doc.isFull() || !r.borrow(item, at) {
+				return
+			}
 			r.merge(item, at, values)
 		}
 	case yaml.AliasNode:
@@ -148,6 +174,8 @@ func (r *reader) key(node *yaml.Node, at *field.Path) (name string, ok bool) {
 		r.doc.report(node.Line, dotted(at), "a key must be text, not a list or a mapping")
 	case node.ShortTag() != "!!str" && node.ShortTag() != "!!timestamp":
 		r.doc.report(node.Line, dotted(at), fmt.Sprintf("a key must be text; put it in quotes: %q", node.Value))
+	case len(node.Value) > maxKey:
+		r.doc.report(node.Line, dotted(at), fmt.Sprintf("a key is longer than %d bytes; shorten it", maxKey))
 	case unprintable(node.Value):
 		r.doc.report(node.Line, dotted(at), "a key holds a control character; remove it")
 	default:
@@ -180,7 +208,14 @@ func (r *reader) scalar(node *yaml.Node, at *field.Path) any {
 	}
 }
 
-func (r *reader) note(path *field.Path, line int) { r.doc.lines[path.String()] = line }
+func (r *reader) note(path *field.Path, line int) {
+	full := path.String()
+	if r.paths += len(full); r.paths > maxPaths {
+		r.doc.cut(line, full, "the keys are too long and nested too deeply, for so many values; shorten or split them")
+		return
+	}
+	r.doc.lines[full] = line
+}
 
 func (r *reader) fault(node *yaml.Node, at *field.Path, message string) any {
 	if path := dotted(at); !r.doc.faulty[path] {

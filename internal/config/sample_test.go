@@ -39,6 +39,7 @@ func TestTheReferenceIsTheDefaults(t *testing.T) {
 	require.NoError(t, err)
 	got := parse(t, raw)
 	got.Rules[0].Sync.Delivery, got.Rules[0].Sync.History = nil, new(int) // there is no delivery by default
+	got.Rules[0].Sync.MaxDeleteFraction = nil                             // it is that of safety
 	requireSame(t, blogsecret(t), got)
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -131,17 +132,48 @@ func checkShape(doc *document) error {
 		return fmt.Errorf("validate %s: %w", doc.file, err)
 	}
 	var faults []fault
-	for _, violation := range leaves(invalid) {
-		faults = append(faults, explain(doc, schema, violation)...)
-	}
-	for _, fault := range faults {
-		_, path := doc.at(fault.tokens)
-		doc.fault(dotted(path), fault.message)
+	for _, violation := range doc.byLine(leaves(invalid)) {
+		if doc.isFull() {
+			return nil // nobody reads the values of doc
+		}
+		for _, fault := range explain(doc, schema, violation) {
+			_, path := doc.at(fault.tokens)
+			doc.fault(dotted(path), fault.message)
+			faults = append(faults, fault)
+		}
 	}
 	for _, fault := range faults {
 		doc.drop(fault.tokens)
 	}
 	return nil
+}
+
+// byLine sorts violations in the order of the file, so that the first ones are
+// reported.
+func (d *document) byLine(violations []*jsonschema.ValidationError) []*jsonschema.ValidationError {
+	lines := make(map[*jsonschema.ValidationError]int, len(violations))
+	for _, violation := range violations {
+		lines[violation] = d.lineAt(violation.InstanceLocation)
+	}
+	slices.SortStableFunc(violations, func(a, b *jsonschema.ValidationError) int { return cmp.Compare(lines[a], lines[b]) })
+	return violations
+}
+
+// lineAt returns the line of the value that tokens lead to.
+func (d *document) lineAt(tokens []string) int {
+	_, path := d.at(tokens)
+	return d.line(dotted(path))
+}
+
+// firstKeys returns the first of keys, of the mapping that tokens lead to, in the
+// order of the file: as many as are reported.
+func (d *document) firstKeys(tokens, keys []string) []string {
+	lines := make(map[string]int, len(keys))
+	for _, key := range keys {
+		lines[key] = d.lineAt(append(slices.Clone(tokens), key))
+	}
+	keys = slices.SortedFunc(slices.Values(keys), func(a, b string) int { return cmp.Or(cmp.Compare(lines[a], lines[b]), cmp.Compare(a, b)) })
+	return keys[:min(len(keys), maxProblems)]
 }
 
 func leaves(violation *jsonschema.ValidationError) []*jsonschema.ValidationError {

@@ -188,7 +188,7 @@ func TestSchemaListsEveryValue(t *testing.T) {
 	require.Equal(t, texts(protectspec.Operations()...), rule("protect", "operations", "[]"))
 	require.Equal(t, texts(protectspec.Enforce, protectspec.Warn, protectspec.Audit), rule("protect", "mode"))
 	require.Equal(t, texts(protectspec.Revert, protectspec.Deny), rule("protect", "clones"))
-	require.Equal(t, texts(reloadspec.Auto, reloadspec.Restart, reloadspec.Refresh, reloadspec.None), rule("reload", "action"))
+	require.Equal(t, texts(reloadspec.Auto, reloadspec.Restart, reloadspec.Refresh, reloadspec.None, reloadspec.Never), rule("reload", "action"))
 	require.Equal(t, texts(protectspec.EngineWebhook, protectspec.EnginePolicy, protectspec.EngineBoth), s.at("protect", "engine")["enum"])
 	require.Equal(t, texts(reloadspec.Reloader, reloadspec.Wave), s.at("reload", "compatibility", "[]")["enum"])
 	require.Equal(t, texts(reloadspec.Auto, reloadspec.Restart, reloadspec.Refresh), s.at("reload", "namespaces", "[]", "action")["enum"])

@@ -24,20 +24,14 @@ func TestChecksOfContentReachTheRules(t *testing.T) {
 
 func TestFaultyChecksOfContentAreReportedWithTheirLine(t *testing.T) {
 	requireReports(t, map[string]badFile{
-		"formats and what belongs to them": {
-			raw: oneRule("  sync: {}", "  validate:", "  - {key: a, is: yml}", "  - {key: a, is: Regex, pattern: '('}",
-				"  - key: a", "    schema: {type: text}", "  - {key: a}", "  - {key: a, is: PEM, minValidity: 24h}"),
-			want: []string{
-				`f.yaml:8: rules[0].validate[0].is: must be YAML, JSON, TOML, PEM, Certificate, DockerConfig or Regex, not "yml"; did you mean "YAML"?`,
-				`f.yaml:9: rules[0].validate[1].pattern: "(" cannot be used: missing closing )`,
-				`f.yaml:11: rules[0].validate[2].schema: is not a JSON Schema that Headwater can use: it is wrong at /type`,
-				`f.yaml:12: rules[0].validate[3]: says nothing about the value; add is or schema`,
-				`f.yaml:13: rules[0].validate[4].minValidity: is only for the format Certificate; write is: Certificate, or remove it`,
-			},
-		},
-		"checks that nobody uses": {
-			raw:  oneRule("  reload: {}", "  validate: [{key: a, is: YAML}]"),
-			want: []string{"f.yaml:7: rules[0].validate: has no effect without sync or protect; add one of them, or remove it"},
-		},
+		"formats and what belongs to them": reports(oneRule("  sync: {}", "  validate:", "  - {key: a, is: yml}", "  - {key: a, is: Regex, pattern: '('}",
+			"  - key: a", "    schema: {type: text}", "  - {key: a}", "  - {key: a, is: PEM, minValidity: 24h}"),
+			`f.yaml:8: rules[0].validate[0].is: must be YAML, JSON, TOML, PEM, Certificate, DockerConfig or Regex, not "yml"; did you mean "YAML"?`,
+			`f.yaml:9: rules[0].validate[1].pattern: "(" cannot be used: missing closing )`,
+			`f.yaml:11: rules[0].validate[2].schema: is not a JSON Schema that Headwater can use: it is wrong at /type`,
+			`f.yaml:12: rules[0].validate[3]: says nothing about the value; add is or schema`,
+			`f.yaml:13: rules[0].validate[4].minValidity: is only for the format Certificate; write is: Certificate, or remove it`),
+		"checks that nobody uses": reports(oneRule("  reload: {}", "  validate: [{key: a, is: YAML}]"),
+			"f.yaml:7: rules[0].validate: has no effect without sync or protect; add one of them, or remove it"),
 	})
 }

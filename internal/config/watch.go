@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -23,9 +22,9 @@ const (
 	recheckDeaf = 10 * time.Second
 )
 
-// Watch calls onChange after each change of the content of the file at path,
-// until ctx ends. A change since the Config of that revision was read is
-// reported at once.
+// Watch calls onChange after each change of the content of the file at path, and
+// whenever again is received from, until ctx ends. A change since the file had that
+// revision is reported at once.
 //
 // The file's directory is watched, so that a file that is replaced is seen as
 // well as one that is written to, and so is a mounted ConfigMap, of which only
@@ -34,14 +33,15 @@ const (
 // watches, deaf is told why, and the file is read every ten seconds until it
 // can. onChange is called from Watch's goroutine, and what happens meanwhile is
 // seen after it returns.
-func Watch(ctx context.Context, path, revision string, onChange func(), deaf func(error)) {
-	w := watcher{path: path, known: revision, recheck: recheck, recheckDeaf: recheckDeaf, listen: listen, onChange: onChange, deaf: deaf, checked: func() {}}
+func Watch(ctx context.Context, path, revision string, again <-chan struct{}, onChange func(), deaf func(error)) {
+	w := watcher{path: path, again: again, known: revision, recheck: recheck, recheckDeaf: recheckDeaf, listen: listen, onChange: onChange, deaf: deaf, checked: func() {}}
 	w.run(ctx)
 }
 
 type watcher struct {
 	path  string
 	known string
+	again <-chan struct{}
 	// recheck and recheckDeaf are how often the file is read in any case.
 	recheck, recheckDeaf time.Duration
 	listen               func(directory string) (*fsnotify.Watcher, error)
@@ -94,20 +94,30 @@ func (w *watcher) run(ctx context.Context) {
 			settle.disturb()
 		case <-lost: //nolint:errcheck // the file itself says what is true
 			settle.disturb()
+		case <-w.again:
+			w.onChange()
 		case <-settle.done():
 			settle = settler{}
 			w.check()
 		case <-ticker.C:
-			if heard != nil {
-				// The directory may have been replaced, which ends its watch. If
-				// it is gone now, the next tick tries again.
-				_ = heard.Add(directory)
-			} else if heard, err = w.listen(directory); err == nil {
-				ticker.Reset(w.recheck)
-			}
+			heard = w.listenAgain(heard, directory, ticker)
 			w.check()
 		}
 	}
+}
+
+func (w *watcher) listenAgain(heard *fsnotify.Watcher, directory string, ticker *time.Ticker) *fsnotify.Watcher {
+	if heard != nil {
+		// The directory may have been replaced, which ends its watch. If it is gone now, the
+		// next tick tries again.
+		_ = heard.Add(directory)
+		return heard
+	}
+	heard, err := w.listen(directory)
+	if err == nil {
+		ticker.Reset(w.recheck)
+	}
+	return heard
 }
 
 func (w *watcher) check() {
@@ -121,7 +131,7 @@ func (w *watcher) check() {
 }
 
 func currentRevision(path string) (string, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := readFile(path)
 	if err != nil {
 		return "", err
 	}

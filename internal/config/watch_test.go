@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-const deadline = 10 * time.Second
+const deadline = time.Minute
 
 // watched is a file that holds "one" at first, and what its watcher says.
 type watched struct {
@@ -178,7 +178,7 @@ func TestWatchFromReportsWhatChangedBefore(t *testing.T) {
 	path := mount(t, "two")
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
-	Watch(ctx, path, RevisionOf([]byte("one")), func() {
+	Watch(ctx, path, RevisionOf([]byte("one")), nil, func() {
 		calls++
 		cancel()
 	}, func(err error) { require.NoError(t, err) })
@@ -190,7 +190,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	unwanted := func() { require.Fail(t, "nothing has changed") }
-	Watch(ctx, mount(t, "one"), RevisionOf([]byte("one")), unwanted, func(err error) { require.NoError(t, err) })
+	Watch(ctx, mount(t, "one"), RevisionOf([]byte("one")), nil, unwanted, func(err error) { require.NoError(t, err) })
 	goleak.VerifyNone(t, leaks)
 }
 

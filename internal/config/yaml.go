@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/headwater-k8s/headwater/internal/bounds"
 )
 
 const header = "apiVersion: " + APIVersion + " and kind: " + Kind
@@ -37,8 +39,10 @@ func (d *document) read(node *yaml.Node) error {
 }
 
 func parse(doc *document, raw []byte) (*yaml.Node, error) {
-	if line, message := encodingFault(raw); message != "" {
-		return nil, doc.only(line, message)
+	for _, fault := range []func([]byte) (int, string){tooLarge, encodingFault} {
+		if line, message := fault(raw); message != "" {
+			return nil, doc.only(line, message)
+		}
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
 	var first, second yaml.Node
@@ -57,6 +61,12 @@ func parse(doc *document, raw []byte) (*yaml.Node, error) {
 		return nil, doc.only(second.Line, "a second document starts here; put everything into one, without ---")
 	}
 }
+
+// maxMarks limits the values of a configuration; see bounds.Exceeded. A rule of one
+// line has about 15.
+const maxMarks = 50_000
+
+func tooLarge(raw []byte) (line int, message string) { return bounds.Exceeded(raw, maxMarks) }
 
 func isNull(node *yaml.Node) bool { return node.ShortTag() == "!!null" }
 

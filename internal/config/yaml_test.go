@@ -44,70 +44,38 @@ func TestParseReportsSyntax(t *testing.T) {
 
 func TestParseReportsKeysAndTags(t *testing.T) {
 	requireReports(t, map[string]badFile{
-		"keys given twice": {
-			raw: oneRule("  sync: {}", "  sync: {}", "  protect:", "    mode: Warn", "    mode: Audit"),
-			want: []string{
-				"f.yaml:7: rules[0].sync: is given twice, first in line 6; remove one",
-				"f.yaml:10: rules[0].protect.mode: is given twice, first in line 9; remove one",
-			},
-		},
-		"labels given twice": {
-			raw:  oneRule("  sync: {target: {labels: {a.b/c: x,", "    a.b/c: x}}}"),
-			want: []string{"f.yaml:7: rules[0].sync.target.labels[a.b/c]: is given twice, first in line 6; remove one"},
-		},
-		"keys that are not text": {
-			raw: oneRule("  sync:", "    target:", "      labels:", "        1: x", "        true: x", "        [a]: x"),
-			want: []string{
-				`f.yaml:9: rules[0].sync.target.labels: a key must be text; put it in quotes: "1"`,
-				`f.yaml:10: rules[0].sync.target.labels: a key must be text; put it in quotes: "true"`,
-				`f.yaml:11: rules[0].sync.target.labels: a key must be text, not a list or a mapping`,
-			},
-		},
-		"tags": {
-			raw: oneRule("  sync: !mine {}", "  protect: {message: !!binary aGk=}", "  reload: {action: !!int Auto}"),
-			want: []string{
-				"f.yaml:6: rules[0].sync: the tag !mine is not supported; remove it",
-				"f.yaml:7: rules[0].protect.message: the tag !!binary is not supported; remove it",
-				`f.yaml:8: rules[0].reload.action: "Auto" is no int; remove the tag`,
-			},
-		},
-		"a tag on the whole file": {
-			raw:  append([]byte("!mine\n"), file()...),
-			want: []string{"f.yaml:1: the tag !mine is not supported; remove it"},
-		},
-		"numbers without digits": {
-			raw:  file("safety: {maxDeleteFraction: .nan}"),
-			want: []string{"f.yaml:3: safety.maxDeleteFraction: .nan is not a usable number; write one with digits"},
-		},
+		"keys given twice": reports(oneRule("  sync: {}", "  sync: {}", "  protect:", "    mode: Warn", "    mode: Audit"),
+			"f.yaml:7: rules[0].sync: is given twice, first in line 6; remove one",
+			"f.yaml:10: rules[0].protect.mode: is given twice, first in line 9; remove one"),
+		"labels given twice": reports(oneRule("  sync: {target: {labels: {a.b/c: x,", "    a.b/c: x}}}"),
+			"f.yaml:7: rules[0].sync.target.labels[a.b/c]: is given twice, first in line 6; remove one"),
+		"keys that are not text": reports(oneRule("  sync:", "    target:", "      labels:", "        1: x", "        true: x", "        [a]: x"),
+			`f.yaml:9: rules[0].sync.target.labels: a key must be text; put it in quotes: "1"`,
+			`f.yaml:10: rules[0].sync.target.labels: a key must be text; put it in quotes: "true"`,
+			`f.yaml:11: rules[0].sync.target.labels: a key must be text, not a list or a mapping`),
+		"tags": reports(oneRule("  sync: !mine {}", "  protect: {message: !!binary aGk=}", "  reload: {action: !!int Auto}"),
+			"f.yaml:6: rules[0].sync: the tag !mine is not supported; remove it",
+			"f.yaml:7: rules[0].protect.message: the tag !!binary is not supported; remove it",
+			`f.yaml:8: rules[0].reload.action: "Auto" is no int; remove the tag`),
+		"a tag on the whole file": reports(append([]byte("!mine\n"), file()...),
+			"f.yaml:1: the tag !mine is not supported; remove it"),
+		"numbers without digits": reports(file("safety: {maxDeleteFraction: .nan}"),
+			"f.yaml:3: safety.maxDeleteFraction: .nan is not a usable number; write one with digits"),
 	})
 }
 
 func TestParseReportsAnchorsWithoutEnd(t *testing.T) {
 	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	requireReports(t, map[string]badFile{
-		"an anchor in itself": {
-			raw: oneRule("  sync: &s", "    target: *s"),
-			want: []string{
-				"f.yaml:7: rules[0].sync.target: the anchor s contains itself; write the value out",
-			},
-		},
-		"an anchor merged into itself": {
-			raw: oneRule("  sync: &s", "    <<: *s"),
-			want: []string{
-				"f.yaml:7: rules[0].sync: the anchor s contains itself; write the value out",
-			},
-		},
-		"a merge of something else": {
-			raw:  oneRule("  sync: {<<: 1}"),
-			want: []string{"f.yaml:6: rules[0].sync: << needs a mapping; write an alias such as *name"},
-		},
-		"lists in lists": {
-			raw: file("rules: " + deep),
-			want: []string{
-				"f.yaml:3: rules[0]: must be a mapping, not a list",
-				"f.yaml:3: rules" + strings.Repeat("[0]", 63) + ": is nested too deeply; flatten it",
-			},
-		},
+		"an anchor in itself": reports(oneRule("  sync: &s", "    target: *s"),
+			"f.yaml:7: rules[0].sync.target: the anchor s contains itself; write the value out"),
+		"an anchor merged into itself": reports(oneRule("  sync: &s", "    <<: *s"),
+			"f.yaml:7: rules[0].sync: the anchor s contains itself; write the value out"),
+		"a merge of something else": reports(oneRule("  sync: {<<: 1}"),
+			"f.yaml:6: rules[0].sync: << needs a mapping; write an alias such as *name"),
+		"lists in lists": reports(file("rules: "+deep),
+			"f.yaml:3: rules[0]: must be a mapping, not a list",
+			"f.yaml:3: rules"+strings.Repeat("[0]", 63)+": is nested too deeply; flatten it"),
 	})
 }
 

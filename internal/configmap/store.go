@@ -34,16 +34,26 @@ func (s Store) Read(ctx context.Context) (map[string]string, error) {
 	}
 }
 
-// Write replaces the data, and creates the ConfigMap when it does not exist.
+// Write replaces the data, and creates the ConfigMap when it does not exist. One that
+// somebody made immutable is recreated.
 func (s Store) Write(ctx context.Context, data map[string]string) error {
 	api := s.Client.CoreV1().ConfigMaps(s.Namespace)
 	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, Labels: mark.ManagedLabels()}, Data: data}
 	_, err := api.Update(ctx, desired, metav1.UpdateOptions{FieldManager: mark.FieldManager})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) && s.deleteImmutable(ctx) {
 		_, err = api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
 	}
 	if err != nil {
 		return fmt.Errorf("write ConfigMap %s/%s: %w", s.Namespace, s.Name, err)
 	}
 	return nil
+}
+
+// deleteImmutable reports whether the ConfigMap is immutable, so that no write to it is valid,
+// and was deleted.
+func (s Store) deleteImmutable(ctx context.Context) bool {
+	api := s.Client.CoreV1().ConfigMaps(s.Namespace)
+	found, err := api.Get(ctx, s.Name, metav1.GetOptions{})
+	return err == nil && found.Immutable != nil && *found.Immutable &&
+		api.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(found.UID))}) == nil
 }

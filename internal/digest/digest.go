@@ -12,6 +12,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash"
+	"slices"
+	"sync"
 )
 
 // KeySize is the length in bytes of a digest key.
@@ -25,8 +28,9 @@ func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
 // Hasher computes sums under one key. It is safe for concurrent use.
 type Hasher struct {
-	key []byte
-	id  string
+	id string
+	// macs holds HMACs under the key, of which each is used for many sums.
+	macs sync.Pool
 }
 
 // New returns a Hasher for key, which must be KeySize bytes.
@@ -34,7 +38,8 @@ func New(key []byte) (*Hasher, error) {
 	if len(key) != KeySize {
 		return nil, fmt.Errorf("digest key has %d bytes, want %d", len(key), KeySize)
 	}
-	h := &Hasher{key: append([]byte(nil), key...)}
+	key = slices.Clone(key)
+	h := &Hasher{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 	id := h.Of("key-id")
 	h.id = hex.EncodeToString(id[:4])
 	return h, nil
@@ -48,7 +53,9 @@ func (h *Hasher) ID() string { return h.id }
 // length-prefixed, so ("ab", "c") and ("a", "bc") differ, and the domain keeps
 // sums made for one purpose from matching those made for another.
 func (h *Hasher) Of(domain string, parts ...[]byte) Sum {
-	mac := hmac.New(sha256.New, h.key)
+	mac, _ := h.macs.Get().(hash.Hash)
+	defer h.macs.Put(mac)
+	mac.Reset()
 	write := func(part []byte) {
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
@@ -59,7 +66,6 @@ func (h *Hasher) Of(domain string, parts ...[]byte) Sum {
 	for _, part := range parts {
 		write(part)
 	}
-	var sum Sum
-	copy(sum[:], mac.Sum(nil))
-	return sum
+	var whole [sha256.Size]byte
+	return Sum(mac.Sum(whole[:0])[:len(Sum{})])
 }

@@ -2,6 +2,7 @@ package documents
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +35,42 @@ func TestEveryLibraryIsAccountedFor(t *testing.T) {
 	}
 	require.NotEmpty(t, required)
 	require.ElementsMatch(t, required, told)
+}
+
+// Labels, annotations, Events and metrics that a document names are those of the code.
+func TestTheDocumentsNameWhatExists(t *testing.T) {
+	code := map[string]bool{}
+	files(t, ".go", func(name, text string) {
+		if !strings.HasSuffix(name, "_test.go") {
+			for _, found := range regexp.MustCompile(`(?:Domain \+ "|headwater\.dev/|Prefix \+ ")([a-z-]+)`).FindAllStringSubmatch(text, -1) {
+				code[found[1]] = true
+			}
+		}
+	})
+	reasons := read(t, "internal/app/pins/testdata/events.txt")
+	metrics := read(t, "deploy/METRICS.md")
+	checked := map[string]int{}
+	var wrong []string
+	files(t, ".md", func(name, text string) {
+		for _, found := range regexp.MustCompile(`headwater\.dev/([a-z][a-z-]*[a-z])\b`).FindAllStringSubmatch(text, -1) {
+			if !code[found[1]] && found[1] != "relaod" { // an example of a misspelling
+				wrong = append(wrong, name+": "+found[0])
+			}
+			checked["marks"]++
+		}
+		for _, found := range regexp.MustCompile("Events? `([A-Z][A-Za-z]+)`").FindAllStringSubmatch(text, -1) {
+			if !regexp.MustCompile(`(?m)\b` + found[1] + `\b`).MatchString(reasons) {
+				wrong = append(wrong, name+": Event "+found[1])
+			}
+			checked["Events"]++
+		}
+		for _, found := range regexp.MustCompile(`\bheadwater_[a-z_]+[a-z]`).FindAllString(text, -1) {
+			if !strings.Contains(metrics, "`"+strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(found, "_bucket"), "_count"), "_sum")+"`") {
+				wrong = append(wrong, name+": "+found)
+			}
+			checked["metrics"]++
+		}
+	})
+	require.Empty(t, wrong)
+	require.Len(t, checked, 3)
 }

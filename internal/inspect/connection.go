@@ -15,6 +15,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // readTimeout bounds how long the initial read of the cluster may take.
@@ -49,7 +50,26 @@ func connect(ctx context.Context, options Options, needed []kube.Permission) (*c
 	if err := c.use(loaded, options); err != nil {
 		return nil, err
 	}
+	if needed, err = c.withoutSecrets(ctx, needed); err != nil {
+		return nil, err
+	}
 	return c, kube.CheckPermissions(ctx, c.clients.Typed, c.user, inspectRole, needed)
+}
+
+// withoutSecrets returns needed without permissions on Secrets, and lets no cache read
+// them, if the configuration needs none and the user lacks one of these permissions.
+func (c *connection) withoutSecrets(ctx context.Context, needed []kube.Permission) ([]kube.Permission, error) {
+	if c.config.WithoutSecrets() != nil {
+		return needed, nil //nolint:nilerr // the error says that the configuration needs Secrets, which is no failure here
+	}
+	isOfSecrets := func(permission kube.Permission) bool { return permission.Resource == object.Secret.Resource() }
+	ofSecrets := slices.DeleteFunc(slices.Clone(needed), func(permission kube.Permission) bool { return !isOfSecrets(permission) })
+	missing, err := kube.MissingPermissions(ctx, c.clients.Typed, ofSecrets)
+	if err != nil || len(missing) == 0 {
+		return needed, err
+	}
+	c.clients.Scope.Lacking = missing
+	return slices.DeleteFunc(slices.Clone(needed), isOfSecrets), nil
 }
 
 // inspectRole is the ClusterRole with the permissions that the commands need.
@@ -62,7 +82,7 @@ func dial(ctx context.Context, options Options) (*connection, error) {
 		return nil, err
 	}
 	user, err := kube.WhoAmI(ctx, clients)
-	return &connection{clients: clients, user: user}, err
+	return &connection{clients: clients, user: user.Username}, err
 }
 
 func (c *connection) use(loaded *config.Config, options Options) (err error) {
@@ -143,7 +163,7 @@ func (c *connection) fill(ctx context.Context, caches *informers.Caches) error {
 	caches.Start(ctx)
 	readCtx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if !caches.AwaitFull(readCtx, nil) {
+	if !caches.AwaitFull(readCtx) {
 		return fmt.Errorf("read the cluster: still reading %v after %s", caches.Pending(), readTimeout)
 	}
 	return nil
@@ -158,40 +178,79 @@ func permissions() []kube.Permission {
 	}
 }
 
-// loadConfig reads options.ConfigFile, or else the ConfigMap in Headwater's
-// namespace. If the ConfigMap is not valid, loadConfig warns and returns the last
-// valid configuration that the service stored.
+// loadConfig reads options.ConfigFile, and warns if the service would hold it, as far as the
+// user may know. Without one it reads the ConfigMap in Headwater's namespace. If that is not
+// valid, or held, loadConfig warns and returns the configuration that the service stored, which
+// is in force.
 func loadConfig(ctx context.Context, client kubernetes.Interface, options Options) (*config.Config, error) {
 	if options.ConfigFile != "" {
-		return config.Load(options.ConfigFile)
+		return loadFile(ctx, client, options)
 	}
-	current, err := readConfigMap(ctx, client, options.Own, config.ConfigMapName)
+	current, err := readConfigMap(ctx, client, options.Own)
 	var problems config.Problems
-	if !errors.As(err, &problems) {
-		return current, err
-	}
-	last, lastErr := readConfigMap(ctx, client, options.Own, config.LastValidName)
-	if lastErr != nil {
+	if err != nil && !errors.As(err, &problems) {
 		return nil, err
 	}
-	if options.Warn != nil {
-		options.Warn(fallbackWarning(options.Own, problems))
+	warn := func(text string) {
+		if options.Warn != nil {
+			options.Warn(text)
+		}
+	}
+	last, unread := readLastValid(ctx, client, options.Own)
+	if unread != nil && err == nil {
+		warn(fmt.Sprintf("whether Headwater put this configuration in force is not known: Secret %s/%s: %v", options.Own, config.LastValidName, unread))
+	}
+	if last == nil {
+		return current, err
+	}
+	var why string
+	if err != nil {
+		why = problems[0].String()
+		if rest := len(problems) - 1; rest > 0 {
+			why += fmt.Sprintf(" (and %d more)", rest)
+		}
+	} else if held := last.Held(current); held != nil {
+		why = held.Error()
+	} else {
+		return current, nil
+	}
+	warn(fmt.Sprintf("%s; the last valid configuration, Secret %s/%s, is used instead", why, options.Own, config.LastValidName))
+	return last, nil
+}
+
+func loadFile(ctx context.Context, client kubernetes.Interface, options Options) (*config.Config, error) {
+	file, err := config.Load(options.ConfigFile)
+	if err != nil || options.Warn == nil {
+		return file, err
+	}
+	if last, _ := readLastValid(ctx, client, options.Own); last != nil {
+		if held := last.Held(file); held != nil {
+			options.Warn("Headwater would not put this file in force: " + held.Error())
+		}
+	}
+	return file, nil
+}
+
+// readLastValid returns what the service stored; nil if it stored nothing. It fails if that
+// is not known, for example because the user may not read it.
+func readLastValid(ctx context.Context, client kubernetes.Interface, namespace string) (*config.Config, error) {
+	stored, err := client.CoreV1().Secrets(namespace).Get(ctx, config.LastValidName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	last, err := config.Parse(config.LastValidName, stored.Data[config.ConfigMapKey])
+	if err != nil {
+		return nil, errors.New("another version of Headwater wrote it")
 	}
 	return last, nil
 }
 
-func fallbackWarning(namespace string, problems config.Problems) string {
-	more := ""
-	if rest := len(problems) - 1; rest > 0 {
-		more = fmt.Sprintf(" (and %d more)", rest)
-	}
-	return fmt.Sprintf("%s%s; the last valid configuration, ConfigMap %s/%s, is used instead",
-		problems[0], more, namespace, config.LastValidName)
-}
-
-func readConfigMap(ctx context.Context, client kubernetes.Interface, namespace, configMap string) (*config.Config, error) {
-	name := fmt.Sprintf("ConfigMap %s/%s, key %s", namespace, configMap, config.ConfigMapKey)
-	found, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, configMap, metav1.GetOptions{})
+func readConfigMap(ctx context.Context, client kubernetes.Interface, namespace string) (*config.Config, error) {
+	name := fmt.Sprintf("ConfigMap %s/%s, key %s", namespace, config.ConfigMapName, config.ConfigMapKey)
+	found, err := client.CoreV1().ConfigMaps(namespace).Get(ctx, config.ConfigMapName, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read the configuration from %s: %w; or pass --config FILE", name, err)
 	}

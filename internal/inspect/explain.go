@@ -135,6 +135,11 @@ func (c *connection) openReload(ctx context.Context, options Options, namespace,
 	if err := c.fill(ctx, caches); err != nil {
 		return nil, err
 	}
+	if c.withoutRules {
+		if err := observer.GoByClones(); err != nil {
+			return nil, err
+		}
+	}
 	for _, kind := range observer.Unread() {
 		c.notes = append(c.notes, fmt.Sprintf("what %s consume is not shown, because you may not list and watch them", kind))
 	}
@@ -171,6 +176,8 @@ func reasonText(reason reloadspec.Reason) string {
 	known := map[reloadspec.Reason]string{
 		reloadspec.ReasonUngoverned:  "no rule reloads it for this, and no annotation asks",
 		reloadspec.ReasonOff:         "switched off, by rule or annotation",
+		reloadspec.ReasonSuspended:   "the rule is suspended, so nothing happens until that ends",
+		reloadspec.ReasonNever:       "the rule says Never, whatever an annotation asks",
 		reloadspec.ReasonIgnored:     "the object has the annotation reloader.stakater.com/ignore",
 		reloadspec.ReasonExcluded:    "excluded by an annotation of Reloader",
 		reloadspec.ReasonKeys:        "the annotation headwater.dev/reload-keys names none of its keys",
@@ -200,6 +207,12 @@ func (e Explanation) Table(out *output.Writer) {
 		}
 		_, _ = fmt.Fprintln(out)
 		out.Rows(rows, append([]string{"OBJECT"}, useColumns...), "CHANGED")
+	}
+	switch {
+	case e.OwnerUnread:
+		_, _ = fmt.Fprintln(out, "\ncontrolled by "+e.Owner+", of a kind that you may not list and watch: if an owner above it is declared, and Headwater may read all between, that one is restarted instead")
+	case e.Owner != "":
+		_, _ = fmt.Fprintln(out, "\ncontrolled by "+e.Owner+", of a kind without a pod template in reload.workloads: if it reverts restarts, declare it")
 	}
 	for _, ignored := range e.Ignored {
 		_, _ = fmt.Fprintln(out, "\nignored:", ignored)
@@ -241,15 +254,26 @@ func (e Explanation) headline() string {
 	default:
 		text += "nothing to do now"
 	}
-	if e.RestartedAt != nil {
-		text += "; last restarted " + ago(*e.RestartedAt)
+	return text + e.restarted() + e.waiting()
+}
+
+// restarted says when and why it was last restarted.
+func (e Explanation) restarted() string {
+	switch {
+	case e.RestartedAt == nil:
+		return ""
+	case e.Because == nil:
+		return "; last restarted " + ago(*e.RestartedAt)
+	default:
+		return "; last restarted " + ago(*e.RestartedAt) + ", because " + e.Because.String()
 	}
-	return text + e.waiting()
 }
 
 // waiting says why a due restart is postponed.
 func (e Explanation) waiting() string {
 	switch {
+	case e.RevertedBy != nil:
+		return "; reverted: " + e.RevertedBy.String()
 	case e.WaitsUntil != nil:
 		return "; it waits until " + e.WaitsUntil.UTC().Format(time.RFC3339) + ": " + waitText(e.Waits)
 	case e.Waits != "":
@@ -295,8 +319,9 @@ func keptText(reason health.KeptReason) string {
 // waitText explains why a restart waits.
 func waitText(reason reloaddecide.WaitReason) string {
 	known := map[reloaddecide.WaitReason]string{
+		reloaddecide.WaitDebounce: "more changes may follow, see debounce",
 		reloaddecide.WaitOwner:    "the rollout that is under way may bring it to every pod before",
-		reloaddecide.WaitWindow:   "no window of reload.windows is open",
+		reloaddecide.WaitWindow:   "no window is open for it: see reload.windows, those of the rule, and of the annotation headwater.dev/reload-windows",
 		reloaddecide.WaitBreaker:  "it was restarted as often within an hour as maxRestartsPerHour says",
 		reloaddecide.WaitInterval: "its last restart was too recent, see minInterval",
 		reloaddecide.WaitRollouts: "as many rollouts are in progress as maxConcurrentRollouts and maxConcurrentRolloutsPerNamespace allow",
@@ -316,6 +341,8 @@ func cells(use explain.Use) []string {
 	}
 	by := "-"
 	switch {
+	case use.Rule != "" && use.ByOwner:
+		by = "annotation, over rule " + use.Rule
 	case use.Rule != "":
 		by = "rule " + use.Rule
 	case use.OptIn == reloadspec.Headwater:

@@ -4,20 +4,15 @@ package inspect
 
 import (
 	"context"
-	"fmt"
-	"path"
-	"slices"
-	"strings"
 
 	"go.uber.org/zap"
 
-	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -38,17 +33,14 @@ type Options struct {
 
 // Inspector has caches of everything that the rules refer to.
 type Inspector struct {
-	options    Options
-	user       string
-	clients    *kube.Clients
-	config     *config.Config
-	rules      *rules.Set[syncspec.Rule]
-	protecting *rules.Set[protectspec.Rule]
-	bases      []rules.Base
-	reader     *survey.Reader
-	caches     *informers.Caches
-	writer     *kube.Writer
-	key        *digestkey.Key
+	*connection
+
+	options Options
+	rules   *rules.Set[syncspec.Rule]
+	bases   []rules.Base
+	reader  *survey.Reader
+	writer  *kube.Writer
+	key     *digestkey.Key
 }
 
 // Open connects and waits until the caches are full; they follow changes until ctx
@@ -66,7 +58,11 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 	if err != nil {
 		return nil, err
 	}
-	observer, err := survey.NewReader(rules.NewLive(c.sets.Sync), c.clients, caches, key, options.Own, zap.NewNop())
+	recorded, err := revisions.NewView(c.clients, caches, key, options.Own, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	observer, err := survey.NewReader(rules.NewLive(c.sets.Sync), c.clients, caches, recorded, options.Own, zap.NewNop())
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +70,8 @@ func Open(ctx context.Context, options Options) (*Inspector, error) {
 		return nil, err
 	}
 	return &Inspector{
-		options: options, user: c.user, clients: c.clients, config: c.config, rules: c.sets.Sync, protecting: c.sets.Protect, bases: c.sets.Bases,
-		reader: observer, caches: caches, writer: kube.NewWriter(c.clients), key: key,
+		connection: c, options: options, rules: c.sets.Sync, bases: c.sets.Bases,
+		reader: observer, writer: kube.NewWriter(c.clients), key: key,
 	}, nil
 }
 
@@ -90,67 +86,4 @@ func (i *Inspector) lookup(ctx context.Context) survey.Lookup {
 		}
 		return found
 	}
-}
-
-// Scope limits a Status to part of the cluster.
-type Scope struct {
-	// Rule limits it to one rule; empty means all rules.
-	Rule string
-	// Namespaces limits it to these target namespaces, names or globs; empty means all.
-	Namespaces []string
-}
-
-// Validate reports an invalid glob.
-func (s Scope) Validate() error {
-	for _, glob := range s.Namespaces {
-		if _, err := path.Match(glob, ""); err != nil || glob == "" {
-			return fmt.Errorf("target namespace %q is no name or glob", glob)
-		}
-	}
-	return nil
-}
-
-func (s Scope) hasRule(name string) bool { return s.Rule == "" || s.Rule == name }
-
-func (s Scope) hasNamespace(name string) bool {
-	return len(s.Namespaces) == 0 || slices.ContainsFunc(s.Namespaces, func(glob string) bool {
-		matched, err := path.Match(glob, name)
-		return matched && err == nil
-	})
-}
-
-func (s Scope) has(cloneStatus survey.CloneStatus) bool {
-	return s.hasRule(cloneStatus.Rule) && s.hasNamespace(cloneStatus.Target.Namespace)
-}
-
-// names returns the Namespaces that are not globs.
-func (s Scope) names() []string {
-	return slices.DeleteFunc(slices.Clone(s.Namespaces), func(glob string) bool { return strings.ContainsAny(glob, `*?[\`) })
-}
-
-// reaches reports whether rule selects a namespace of the scope.
-func (i *Inspector) reaches(scope Scope, rule syncspec.Rule) bool {
-	if len(scope.Namespaces) == 0 {
-		return true
-	}
-	for _, namespace := range i.caches.Namespaces.List() {
-		if scope.hasNamespace(namespace.Name) && rule.Into().Matches(namespace.Name, namespace.Labels) {
-			return true
-		}
-	}
-	return false
-}
-
-// unknownRule returns an error if neither the configuration nor a clone names the
-// rule of scope.
-func (i *Inspector) unknownRule(scope Scope, found []*ruleStatus) error {
-	var names []string
-	for _, base := range i.bases {
-		names = append(names, base.Name)
-	}
-	if scope.Rule == "" || slices.Contains(names, scope.Rule) ||
-		slices.ContainsFunc(found, func(r *ruleStatus) bool { return r.Name == scope.Rule }) {
-		return nil
-	}
-	return fmt.Errorf("no rule %q in the configuration, and no clone of such a rule; rules: %s", scope.Rule, strings.Join(names, ", "))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/reload/explain"
 	"github.com/headwater-k8s/headwater/sync/plan"
-	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 func TestResultsAreListedByNamesThatCommandsAccept(t *testing.T) {
@@ -18,7 +17,6 @@ func TestResultsAreListedByNamesThatCommandsAccept(t *testing.T) {
 		what output.Printable
 		want string
 	}{
-		"rules of a status":      {Status{Rules: []*ruleStatus{{Name: "one"}, {Name: "two"}}}, "one\ntwo\n"},
 		"clones of a plan":       {Plan{Steps: []plannedStep{{Kind: object.Secret, Namespace: "a", Name: "x"}}}, "Secret/a/x\n"},
 		"consumers, each once":   {Consumers{Consumers: uses}, "Deployment/a/web\n"},
 		"objects of a consumer":  {Explanation{Explanation: explain.Explanation{Uses: uses}}, "Secret/a/x\nSecret/a/y\n"},
@@ -39,9 +37,6 @@ func TestMoreIsShownToThoseWhoAskForIt(t *testing.T) {
 		require.NoError(t, err)
 		return text
 	}
-	status := Status{Rules: []*ruleStatus{{Name: "one", Sources: []sourceStatus{{Source: "Secret/a/x"}}, Clones: map[survey.Status]int{}}}}
-	require.NotContains(t, shows(status, output.Table), "SOURCE\n")
-	require.Regexp(t, `RULE .* RETAINED .* SOURCE\none .* Secret/a/x\n`, shows(status, output.Wide))
 	var many Plan
 	for _, namespace := range []string{"a", "b", "c", "d", "e", "f"} {
 		many.Steps = append(many.Steps, plannedStep{Rule: "one", Action: plan.Create, Namespace: namespace, Name: "x"})

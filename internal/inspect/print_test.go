@@ -3,13 +3,11 @@ package inspect
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/sync/plan"
-	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 func TestAPlanThatChangesNothingSaysWhatIsLeftToPeople(t *testing.T) {
@@ -34,21 +32,4 @@ func TestAPlanOfNoPlacesHasNoTable(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, output.Options{}.Print(&out, Plan{}))
 	require.Equal(t, "Nothing would change.\n", out.String())
-}
-
-func TestALastChangeThatTheSourceDoesNotTellIsThatOfItsSpread(t *testing.T) {
-	at := time.Unix(1000, 0)
-	propagation := &latestPropagation{At: at, Seconds: 2.5}
-	for sentence, test := range map[string]struct {
-		state  survey.SourceState
-		spread *latestPropagation
-		want   *time.Time
-	}{
-		"the source tells":            {survey.SourceState{Exists: true, ChangedAt: at}, &latestPropagation{At: at.Add(time.Hour)}, &at},
-		"it does not":                 {survey.SourceState{Exists: true}, propagation, new(at.Add(-2500 * time.Millisecond))},
-		"nothing tells":               {survey.SourceState{Exists: true}, nil, nil},
-		"the source is not there now": {survey.SourceState{}, propagation, nil},
-	} {
-		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, lastChange(test.state, test.spread)) })
-	}
 }

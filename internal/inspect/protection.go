@@ -6,120 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
-	"github.com/headwater-k8s/headwater/protect/prove"
+	"github.com/headwater-k8s/headwater/protect/editors"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
-
-// Protection says whether the sources of a rule are protected, as the running
-// service verified.
-type Protection struct {
-	Rule string           `json:"rule"`
-	Mode protectspec.Mode `json:"mode"`
-	// Proven is nil if nothing was tried: the rule denies nothing, has no source, or
-	// was not verified yet.
-	Proven *bool `json:"proven,omitempty"`
-	// Since is when the current result was first found.
-	Since *time.Time `json:"since,omitempty"`
-	// Tried is when the service last verified it, accurate to prove.RecordInterval.
-	Tried *time.Time `json:"tried,omitempty"`
-	Why   string     `json:"why,omitempty"`
-	// Missing is the message about a rule without a source.
-	Missing string `json:"missing,omitempty"`
-}
-
-// proofs reads the service's recorded result of each rule. The note says why it
-// could not.
-func (i *Inspector) proofs(ctx context.Context) (recorded map[string]string, note string) {
-	found, err := i.clients.Typed.CoreV1().ConfigMaps(i.options.Own).Get(ctx, prove.ProofsConfigMap, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		note = "whether rules protect is not shown: " + err.Error()
-	}
-	return found.Data, note
-}
-
-// protection returns the recorded state of the protecting rules in scope.
-func (i *Inspector) protection(scope Scope, recorded map[string]string) []Protection {
-	var tried *time.Time
-	if at, err := time.Parse(time.RFC3339, recorded[prove.LastTried]); err == nil {
-		tried = &at
-	}
-	var all []Protection
-	for _, rule := range i.protecting.All() {
-		if !scope.hasRule(rule.Name) || len(scope.Namespaces) > 0 {
-			continue // protection is about sources, not about target namespaces
-		}
-		p := Protection{Rule: rule.Name, Mode: rule.Mode, Missing: i.reader.MissingSource(rule.Base)}
-		if text, known := recorded[rule.Name]; known && rule.Mode == protectspec.Enforce {
-			status, err := prove.ParseStatus(text)
-			if err != nil {
-				p.Why = err.Error()
-			} else {
-				p.Proven, p.Since, p.Tried, p.Why = &status.Proven, &status.Since, tried, status.Why
-			}
-		}
-		all = append(all, p)
-	}
-	return all
-}
-
-func protections(out *output.Writer, all []Protection, leader *Leadership) {
-	if len(all) == 0 {
-		return
-	}
-	rows := make([][]string, 0, len(all))
-	for _, p := range all {
-		rows = append(rows, []string{p.Rule, string(p.Mode), p.describe(leader)})
-	}
-	_, _ = fmt.Fprintln(out)
-	out.Rows(rows, []string{"RULE", "MODE", "PROTECTED"})
-}
-
-func (p Protection) describe(leader *Leadership) string {
-	switch {
-	case p.Proven == nil && p.Why != "":
-		return "unknown: " + p.Why
-	case p.Proven == nil && p.Mode != protectspec.Enforce:
-		return "refuses nothing"
-	case p.Proven == nil:
-		return p.untried(leader)
-	case *p.Proven && leader.IsAbsent() && leader.Until != nil:
-		return "last proven " + ago(*leader.Until)
-	case *p.Proven:
-		return "proven, since " + ago(*p.Since) + p.stale()
-	default:
-		return "NOT PROVEN since " + ago(*p.Since) + ": " + p.Why + p.stale()
-	}
-}
-
-// untried says why the service has not verified the rule.
-func (p Protection) untried(leader *Leadership) string {
-	switch {
-	case p.Missing != "":
-		return "not tried: " + p.Missing
-	case leader.IsAbsent():
-		return "not tried: no replica leads"
-	default:
-		return "not tried yet"
-	}
-}
-
-// stale says when the service last verified the rule, if that is overdue.
-func (p Protection) stale() string {
-	if p.Tried == nil || time.Since(*p.Tried) < 2*prove.RecordInterval {
-		return ""
-	}
-	return "; last tried " + ago(*p.Tried)
-}
 
 // installedName is the name of Headwater's ClusterRoleBinding in deploy/rbac.yaml,
 // and of its ServiceAccount unless a value of the chart names another.
@@ -144,15 +45,22 @@ func ownAccount(namespace string, bindings []rbacv1.ClusterRoleBinding) protects
 
 // Editors lists who may change the source of a rule.
 type Editors struct {
-	Rule    string                 `json:"rule"`
-	Source  string                 `json:"source"`
-	Editors []protectdecide.Editor `json:"editors"`
+	Rule    string   `json:"rule"`
+	Source  string   `json:"source"`
+	Editors []Editor `json:"editors"`
 	// Notes say what else to consider.
 	Notes []string `json:"notes,omitempty"`
 }
 
+// Editor is one who may, with the words for the grant.
+type Editor struct {
+	editors.Editor
+
+	How string `json:"how"`
+}
+
 // WhoCanEdit returns who may change the source of the rule with that name, and why.
-// It reads only RBAC and the configuration.
+// It reads only RBAC, the configuration and whether two policies are in force.
 func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, error) {
 	c, err := connect(ctx, options, rolePermissions())
 	if err != nil {
@@ -162,19 +70,113 @@ func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, err
 	if !found {
 		return Editors{}, fmt.Errorf("no rule %q protects anything; those that do: %s", name, namesOf(c.sets.Protect))
 	}
-	roles, err := c.clients.Typed.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return Editors{}, fmt.Errorf("list ClusterRoles: %w", err)
+	answer := Editors{Rule: rule.Name, Source: rule.Source.String(), Editors: []Editor{}}
+	if err := answer.read(ctx, c.clients.Typed, *rule, options.Own); err != nil {
+		return Editors{}, err
 	}
-	bindings, err := c.clients.Typed.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	return answer, nil
+}
+
+// read fills in who may change the source of rule. own is Headwater's namespace.
+func (e *Editors) read(ctx context.Context, client kubernetes.Interface, rule protectspec.Rule, own string) error {
+	rbac, err := clusterRBAC(ctx, client)
 	if err != nil {
-		return Editors{}, fmt.Errorf("list ClusterRoleBindings: %w", err)
+		return err
 	}
-	headwater := ownAccount(options.Own, bindings.Items)
-	return Editors{
-		Rule: rule.Name, Source: rule.Source.String(), Notes: notes(*rule, roles.Items),
-		Editors: protectdecide.Editors(*rule, headwater, roles.Items, bindings.Items),
-	}, nil
+	headwater := editors.Own{
+		Account: ownAccount(own, rbac.ClusterRoleBindings), Configuration: config.ConfigMapName,
+		Requests: []string{survey.ApprovalsName, survey.DeliveriesName},
+	}
+	direct := editors.Of(rule, headwater.Account, rbac.ClusterRoles, rbac.ClusterRoleBindings)
+	for _, namespace := range editors.Accounts(direct) {
+		if err := addNamespaced(ctx, client, namespace, &rbac); err != nil {
+			return err
+		}
+	}
+	var guard []string
+	if headwater.Guarded, guard, err = policiesInForce(ctx, client, own); err != nil {
+		return err
+	}
+	for _, one := range append(direct, editors.Ways(rule, direct, headwater, rbac)...) {
+		e.Editors = append(e.Editors, Editor{one, one.Through()})
+	}
+	e.Notes = append(notes(rule, rbac.ClusterRoles), guard...)
+	e.Notes = append(e.Notes,
+		"Kubernetes' own controllers are not listed, nor is who may act as somebody in the list who is not exempt",
+		"everybody also needs the permission for the object itself; what other authorizers than RBAC allow is not seen here")
+	return nil
+}
+
+func clusterRBAC(ctx context.Context, client kubernetes.Interface) (rbac editors.RBAC, err error) {
+	roles, err := client.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return rbac, fmt.Errorf("list ClusterRoles: %w", err)
+	}
+	bindings, err := client.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return rbac, fmt.Errorf("list ClusterRoleBindings: %w", err)
+	}
+	return editors.RBAC{ClusterRoles: roles.Items, ClusterRoleBindings: bindings.Items}, nil
+}
+
+// addNamespaced adds the Roles and RoleBindings of namespace to rbac.
+func addNamespaced(ctx context.Context, client kubernetes.Interface, namespace string, rbac *editors.RBAC) error {
+	roles, err := client.RbacV1().Roles(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list Roles in namespace %s: %w", namespace, err)
+	}
+	bindings, err := client.RbacV1().RoleBindings(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list RoleBindings in namespace %s: %w", namespace, err)
+	}
+	rbac.Roles = append(rbac.Roles, roles.Items...)
+	rbac.RoleBindings = append(rbac.RoleBindings, bindings.Items...)
+	return nil
+}
+
+// policiesInForce reports whether the policy that guards Headwater's own namespace
+// denies, and what follows if it or the one that limits Headwater's account does not.
+func policiesInForce(ctx context.Context, client kubernetes.Interface, own string) (guarded bool, notes []string, err error) {
+	guarded, why, err := isInForce(ctx, client, protectspec.GuardName)
+	if err != nil {
+		return false, nil, err
+	}
+	if !guarded {
+		notes = append(notes, fmt.Sprintf("%s, so who may edit in namespace %s is Headwater", why, own))
+	}
+	limited, why, err := isInForce(ctx, client, protectspec.LimitName, protectspec.LimitUpdatesName)
+	if err == nil && !limited {
+		notes = append(notes, why+", so who has a token of Headwater may write any Secret and ConfigMap")
+	}
+	return guarded, notes, err
+}
+
+// isInForce reports whether the policy of that name exists, and whether the binding of the
+// same name makes it deny everywhere, or, with more bindings, each of them makes it deny
+// its part. why says what is missing.
+func isInForce(ctx context.Context, client kubernetes.Interface, name string, more ...string) (inForce bool, why string, err error) {
+	api := client.AdmissionregistrationV1()
+	_, err = api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+	inForce = true
+	for _, bound := range append([]string{name}, more...) {
+		if err != nil {
+			break
+		}
+		var binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+		if binding, err = api.ValidatingAdmissionPolicyBindings().Get(ctx, bound, metav1.GetOptions{}); err == nil {
+			inForce = inForce && binding.Spec.PolicyName == name && (binding.Spec.MatchResources == nil || len(more) > 0) &&
+				slices.Contains(binding.Spec.ValidationActions, admissionregistrationv1.Deny)
+		}
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, "policy " + name + " is not in force", nil
+	case apierrors.IsForbidden(err):
+		return false, "you may not read whether policy " + name + " is in force", nil
+	case err != nil:
+		return false, "", fmt.Errorf("read policy %s: %w", name, err)
+	}
+	return inForce, "policy " + name + " does not deny everywhere", nil
 }
 
 func namesOf[R rules.Rule](set *rules.Set[R]) string {
@@ -186,10 +188,12 @@ func namesOf[R rules.Rule](set *rules.Set[R]) string {
 }
 
 func rolePermissions() []kube.Permission {
-	const group, purpose = "rbac.authorization.k8s.io", "know who holds which ClusterRole"
+	const group, purpose = "rbac.authorization.k8s.io", "know who holds which role"
 	return []kube.Permission{
 		{Group: group, Resource: "clusterroles", Verbs: []string{"list"}, For: purpose},
 		{Group: group, Resource: "clusterrolebindings", Verbs: []string{"list"}, For: purpose},
+		{Group: group, Resource: "roles", Verbs: []string{"list"}, For: purpose},
+		{Group: group, Resource: "rolebindings", Verbs: []string{"list"}, For: purpose},
 	}
 }
 
@@ -208,14 +212,14 @@ func notes(rule protectspec.Rule, roles []rbacv1.ClusterRole) []string {
 			notes = append(notes, fmt.Sprintf("the rule does not protect the operation %s, which is open to anybody with the permission", operation))
 		}
 	}
-	return append(notes, "they also need the permission for the object itself; other authorizers than RBAC may grant the override, too")
+	return notes
 }
 
 // Table writes a row per editor.
 func (e Editors) Table(out *output.Writer) {
 	rows := make([][]string, 0, len(e.Editors))
 	for _, editor := range e.Editors {
-		rows = append(rows, []string{editor.Subject(), editor.Through()})
+		rows = append(rows, []string{editor.Subject(), editor.How})
 	}
 	out.Rows(rows, []string{"SUBJECT", "THROUGH"})
 	writeNotes(out, e.Notes)

@@ -2,238 +2,111 @@ package inspect
 
 import (
 	"context"
-	"math"
-	"slices"
+	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
-	"github.com/headwater-k8s/headwater/internal/rulestatus"
-	"github.com/headwater-k8s/headwater/internal/rulestatus/facts"
-	"github.com/headwater-k8s/headwater/sync/deliverer"
-	syncspec "github.com/headwater-k8s/headwater/sync/spec"
-	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Status is the state of rules, clones and protection.
-type Status struct {
-	// Leader is nil if it is not known whether a replica leads.
-	Leader *Leadership   `json:"leader,omitempty"`
-	Rules  []*ruleStatus `json:"rules"`
-	// Protection has an entry per rule that protects.
-	Protection []Protection `json:"protection,omitempty"`
-	// MissingNamespaces are names in the scope that do not exist.
-	MissingNamespaces []string `json:"missingNamespaces,omitempty"`
-	// Attention lists everything that needs attention; empty if every clone is in
-	// sync.
-	Attention []string `json:"attention,omitempty"`
-	// Notes say what is not known, and why.
-	Notes []string `json:"notes,omitempty"`
+// Leadership says whether a replica leads. Its Lease is the heartbeat of all that Headwater
+// reports.
+type Leadership struct {
+	Leads bool `json:"leads"`
+	// Doubt is why the leader says that what it reports may be old; empty if it is not.
+	Doubt string `json:"doubt,omitempty"`
+	// Until is when the last leader renewed its lease, if none leads now. It is nil if
+	// there is no lease.
+	Until *time.Time `json:"until,omitempty"`
 }
 
-// ruleStatus is the state of one rule.
-type ruleStatus struct {
-	Name string `json:"name"`
-	// Removed is true if clones name the rule and the configuration does not.
-	Removed bool           `json:"removed,omitempty"`
-	Sources []sourceStatus `json:"sources"`
-	// Missing is the message about a rule without a source.
-	Missing string                `json:"missing,omitempty"`
-	Clones  map[survey.Status]int `json:"clones"`
-	// Deliveries has an entry per source if the rule delivers in stages and the scope has
-	// every namespace, those that need attention first.
-	Deliveries []rulestatus.Delivery `json:"deliveries,omitempty"`
-	// Problems are the clones that are not in sync.
-	Problems []problem `json:"problems,omitempty"`
-	// Retained are the clones that stayed, as the rule says, and that Headwater no
-	// longer keeps in sync.
-	Retained []problem `json:"retained,omitempty"`
-}
-
-// sourceStatus is the state of one source of a rule.
-type sourceStatus struct {
-	Source string `json:"source"`
-	Exists bool   `json:"exists"`
-	// LastChange is when its content was last written.
-	LastChange  *time.Time         `json:"lastChange,omitempty"`
-	Propagation *latestPropagation `json:"spread,omitempty"`
-}
-
-// latestPropagation is how the latest change of a source reached the clones.
-type latestPropagation struct {
-	At      time.Time `json:"at"`
-	Clones  int       `json:"clones"`
-	Failing int       `json:"failing"`
-	Seconds float64   `json:"seconds"`
-}
-
-// total returns the number of clones without retained ones.
-func (r *ruleStatus) total() int {
-	total := 0
-	for status, count := range r.Clones {
-		if status != survey.Retained {
-			total += count
-		}
+// ReadLeadership reads the Lease in own. It fails if that cannot be read.
+func ReadLeadership(ctx context.Context, clients *kube.Clients, own string) (*Leadership, error) {
+	lease, err := clients.Typed.CoordinationV1().Leases(own).Get(ctx, leader.LeaseName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return &Leadership{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("whether a replica leads is not shown: %w", err)
 	}
-	return total
+	found := LeadershipOf(lease, clients.AnsweredAt())
+	return &found, nil
 }
 
-// Status returns the current state of the scope.
-func (i *Inspector) Status(ctx context.Context, scope Scope) (Status, error) {
-	return i.status(ctx, scope, i.read(ctx))
+// Confirmation says whether anything confirms what the service recorded.
+type Confirmation struct {
+	// Leader is nil if it is not known whether a replica leads; Unconfirmed is why.
+	Leader      *Leadership `json:"leader,omitempty"`
+	Unconfirmed string      `json:"unconfirmed,omitempty"`
 }
 
-// status is Status with an earlier reading.
-func (i *Inspector) status(ctx context.Context, scope Scope, read reading) (Status, error) {
-	status := Status{Rules: i.ruleStatuses(ctx, scope, read.eventState)}
-	if err := i.unknownRule(scope, status.Rules); err != nil {
-		return Status{}, err
+// ReadConfirmation reads the Lease in own.
+func ReadConfirmation(ctx context.Context, clients *kube.Clients, own string) (c Confirmation) {
+	var err error
+	if c.Leader, err = ReadLeadership(ctx, clients, own); err != nil {
+		c.Unconfirmed = err.Error()
 	}
-	for _, name := range scope.names() {
-		if _, found := i.caches.Namespaces.Get("", name); !found {
-			status.MissingNamespaces = append(status.MissingNamespaces, name)
-		}
-	}
-	status.Leader = read.leader()
-	status.Protection = i.protection(scope, read.proofs)
-	status.Notes = read.notes
-	status.Attention = status.attention()
-	return status, nil
+	return c
 }
 
-// ruleStatuses returns the state of each rule that clones into scope.
-func (i *Inspector) ruleStatuses(ctx context.Context, scope Scope, events eventState) []*ruleStatus {
-	all, byName := []*ruleStatus{}, map[string]*ruleStatus{}
-	add := func(name string) *ruleStatus {
-		rule := &ruleStatus{Name: name, Sources: []sourceStatus{}, Clones: map[survey.Status]int{}}
-		byName[name] = rule
-		all = append(all, rule)
-		return rule
+// Attention lists why nothing does; empty if it is confirmed.
+func (c Confirmation) Attention() (all []string) {
+	if c.Leader.IsAbsent() {
+		all = append(all, "no replica leads")
 	}
-	for _, rule := range i.rules.All() {
-		if !scope.hasRule(rule.Name) || !i.reaches(scope, rule) {
-			continue
-		}
-		status := add(rule.Name)
-		status.Sources, status.Missing = i.sources(rule, events), i.reader.MissingSource(rule.Base)
-		if len(scope.Namespaces) == 0 {
-			status.Deliveries = i.deliveries(rule)
-		}
+	if c.Leader != nil && c.Leader.Doubt != "" {
+		all = append(all, c.Leader.Doubt)
 	}
-	i.reader.Survey(i.maxFraction(), i.lookup(ctx), func(cloneStatus survey.CloneStatus) {
-		if !scope.has(cloneStatus) {
-			return
-		}
-		rule := byName[cloneStatus.Rule]
-		if rule == nil {
-			rule = add(cloneStatus.Rule)
-			_, known := i.rules.Named(cloneStatus.Rule)
-			rule.Removed = !known
-		}
-		rule.add(events.withFight(cloneStatus), events.failures[failureKey{cloneStatus.Rule, cloneStatus.Target}])
-	})
-	for _, rule := range all {
-		slices.SortFunc(rule.Problems, compareProblems)
-		slices.SortFunc(rule.Retained, compareProblems)
+	if c.Unconfirmed != "" {
+		all = append(all, c.Unconfirmed)
 	}
 	return all
 }
 
-// add counts cloneStatus. A failure that was reported before the clone or its source
-// was last written is over.
-func (r *ruleStatus) add(cloneStatus survey.CloneStatus, failure failure) {
-	message := cloneStatus.Decision.Message
-	if failure.message != "" && cloneStatus.Decision.Writes() && !failure.at.Before(cloneStatus.Written) {
-		cloneStatus.Status, message = survey.Failed, failure.message
+// Table writes the same in sentences.
+func (c Confirmation) Table(out io.Writer) {
+	if c.Leader.IsAbsent() {
+		_, _ = fmt.Fprintln(out, c.Leader.Describe()+"\n")
 	}
-	r.Clones[cloneStatus.Status]++
-	problem := problem{
-		Status: cloneStatus.Status, Kind: cloneStatus.Target.Kind, Namespace: cloneStatus.Target.Namespace, Name: cloneStatus.Target.Name,
-		Reason: cloneStatus.Decision.Reason, Message: message,
+	if c.Leader != nil && c.Leader.Doubt != "" {
+		_, _ = fmt.Fprintln(out, "What follows may be old: "+c.Leader.Doubt+"\n")
 	}
-	switch {
-	case cloneStatus.Status == survey.Retained:
-		r.Retained = append(r.Retained, problem)
-	case !cloneStatus.IsFine():
-		r.Problems = append(r.Problems, problem)
+	if c.Unconfirmed != "" {
+		_, _ = fmt.Fprintln(out, c.Unconfirmed+"\n")
 	}
 }
 
-func (i *Inspector) sources(rule syncspec.Rule, events eventState) []sourceStatus {
-	states := i.reader.SourceStates(rule.Base)
-	sources := make([]sourceStatus, 0, len(states))
-	for _, state := range states {
-		propagation := events.propagations[propagationKey{rule.Name, state.Ref}]
-		sources = append(sources, sourceStatus{
-			Source: state.Ref.String(), Exists: state.Exists, LastChange: lastChange(state, propagation), Propagation: propagation,
-		})
-	}
-	return sources
-}
-
-func (i *Inspector) deliveries(rule syncspec.Rule) (deliveries []rulestatus.Delivery) {
-	if rule.Stages == nil {
-		return nil
-	}
-	states, _ := i.reader.Deliveries(&rule, math.MaxInt, time.Now())
-	for _, state := range states {
-		deliveries = append(deliveries, facts.DeliveryFacts(deliverer.NewState(state, rule.Stages)).Delivery)
-	}
-	return deliveries
-}
-
-// lastChange returns when the source was last changed; nil if unknown. The API
-// server records no time for an object that once had no owned field, such as an
-// emptied ConfigMap. Then it is the start of the latest reported propagation.
-func lastChange(state survey.SourceState, propagation *latestPropagation) *time.Time {
-	at := state.ChangedAt
-	if at.IsZero() && state.Exists && propagation != nil {
-		at = propagation.At.Add(-time.Duration(propagation.Seconds * float64(time.Second)))
-	}
-	if at.IsZero() {
-		return nil
-	}
-	return &at
-}
-
-// clockSkew is how far the clock here may be ahead of the leader's.
-const clockSkew = time.Minute
-
-// Leadership says whether a replica leads.
-type Leadership struct {
-	Leads bool `json:"leads"`
-	// Until is when the last leader renewed its lease, if none leads now.
-	Until *time.Time `json:"until,omitempty"`
-}
-
-// lease reads the Lease. The note says why it could not.
-func (i *Inspector) lease(ctx context.Context) (lease *coordinationv1.Lease, note string) {
-	lease, err := i.clients.Typed.CoordinationV1().Leases(i.options.Own).Get(ctx, leader.LeaseName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, "there is no Lease " + i.options.Own + "/" + leader.LeaseName +
-			": Headwater never ran here, or it runs with --leader-elect=false"
-	case err != nil:
-		return nil, "whether a replica leads is not shown: " + err.Error()
-	}
-	return lease, ""
-}
-
-// LeadershipOf evaluates lease. A leader that stops releases it, so that it has no
-// holder; the lease of a killed leader expires.
+// LeadershipOf evaluates lease, by the API server's time. A leader that stops releases it,
+// so that it has no holder. One that was killed, or does not go on, does not renew it.
 func LeadershipOf(lease *coordinationv1.Lease, now time.Time) Leadership {
-	spec := lease.Spec
-	if spec.RenewTime == nil {
+	spec, until := lease.Spec, renewed(lease)
+	switch since := now.Sub(until); {
+	case until.IsZero(), since < -durationOf(spec):
 		return Leadership{}
-	}
-	until := spec.RenewTime.Time
-	if spec.HolderIdentity != nil && *spec.HolderIdentity != "" && now.Sub(until) < durationOf(spec)+clockSkew {
-		return Leadership{Leads: true}
+	case spec.HolderIdentity != nil && *spec.HolderIdentity != "" && since <= 2*durationOf(spec):
+		return Leadership{Leads: true, Doubt: lease.Annotations[leader.DoubtAnnotation]}
 	}
 	return Leadership{Until: &until}
+}
+
+// renewed returns when lease was renewed, as the API server recorded it. What the leader
+// wrote counts only if somebody removed that record: its clock may be wrong.
+func renewed(lease *coordinationv1.Lease) (at time.Time) {
+	for _, entry := range lease.ManagedFields {
+		if entry.Time != nil && entry.Time.After(at) && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:renewTime"`) {
+			at = entry.Time.Time
+		}
+	}
+	if at.IsZero() && lease.Spec.RenewTime != nil {
+		at = lease.Spec.RenewTime.Time
+	}
+	return at
 }
 
 func durationOf(lease coordinationv1.LeaseSpec) time.Duration {
@@ -248,9 +121,8 @@ func (l *Leadership) IsAbsent() bool { return l != nil && !l.Leads }
 
 // Describe returns the message for status if no replica leads.
 func (l *Leadership) Describe() string {
-	text := "No replica leads"
-	if l.Until != nil {
-		text += ", since " + ago(*l.Until)
+	if l.Until == nil {
+		return "No replica is known to lead: no Lease " + leader.LeaseName + " says when it was renewed, so Headwater never ran here, or runs with --leader-elect=false. Nothing confirms what follows."
 	}
-	return text + ": Headwater repairs nothing of the following."
+	return "No replica leads, since " + ago(*l.Until) + ": what follows is not confirmed since " + l.Until.UTC().Format(time.RFC3339) + ", and Headwater repairs nothing of it."
 }

@@ -15,8 +15,9 @@ var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delet
 // requests holds the metrics of requests to the API server. It has no labels for
 // names or namespaces, whose number is not bounded.
 type requests struct {
-	total   *prometheus.CounterVec
-	seconds *prometheus.HistogramVec
+	total    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	inFlight *prometheus.GaugeVec
 	// The same under the names and labels that Kubernetes components and
 	// controller-runtime use, for dashboards and alerts that expect them.
 	restTotal   *prometheus.CounterVec
@@ -36,6 +37,10 @@ func newRequests() *requests {
 			Help:    "Seconds until the API server began to answer a request.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
 		}, []string{"verb"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headwater_api_requests_in_flight",
+			Help: "Requests that the API server has not yet begun to answer, by verb.",
+		}, []string{"verb"}),
 		restTotal: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rest_client_requests_total",
 			Help: "Requests to the API server, by HTTP method, host and status code, as client-go counts them.",
@@ -48,6 +53,7 @@ func newRequests() *requests {
 	}
 	for _, verb := range verbs {
 		r.seconds.WithLabelValues(verb)
+		r.inFlight.WithLabelValues(verb)
 	}
 	return r
 }
@@ -67,13 +73,11 @@ func (r *requests) Collect(out chan<- prometheus.Metric) {
 }
 
 func (r *requests) collectors() []prometheus.Collector {
-	return []prometheus.Collector{r.total, r.seconds, r.restTotal, r.restSeconds}
+	return []prometheus.Collector{r.total, r.seconds, r.inFlight, r.restTotal, r.restSeconds}
 }
 
 // observe counts one request and its result.
-func (r *requests) observe(request *http.Request, response *http.Response, err error, took time.Duration) {
-	resource, named := resourceOf(request.URL.Path)
-	verb := verbOf(request, named)
+func (r *requests) observe(request *http.Request, verb, resource string, response *http.Response, err error, took time.Duration) {
 	code, restCode := "error", "<error>"
 	if err == nil {
 		code = strconv.Itoa(response.StatusCode)
@@ -93,9 +97,12 @@ type countingTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c countingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	began := time.Now()
+	resource, named := resourceOf(request.URL.Path)
+	verb, began := verbOf(request, named), time.Now()
+	c.requests.inFlight.WithLabelValues(verb).Inc()
+	defer c.requests.inFlight.WithLabelValues(verb).Dec()
 	response, err := c.next.RoundTrip(request)
-	c.requests.observe(request, response, err, time.Since(began))
+	c.requests.observe(request, verb, resource, response, err, time.Since(began))
 	return response, err
 }
 

@@ -39,10 +39,10 @@ func (e FatalError) Error() string { return e.Err.Error() }
 // Unwrap returns the wrapped error.
 func (e FatalError) Unwrap() error { return e.Err }
 
-// WhoAmI returns the client's user name from the API server. It fails if the API
+// WhoAmI returns the client's user from the API server. It fails if the API
 // server cannot be reached, with a FatalError if it is not trusted or does not
 // accept the credentials.
-func WhoAmI(ctx context.Context, clients *Clients) (string, error) {
+func WhoAmI(ctx context.Context, clients *Clients) (authenticationv1.UserInfo, error) {
 	review, err := clients.Typed.AuthenticationV1().SelfSubjectReviews().Create(ctx,
 		&authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	var untrusted x509.UnknownAuthorityError
@@ -50,13 +50,13 @@ func WhoAmI(ctx context.Context, clients *Clients) (string, error) {
 	var expired x509.CertificateInvalidError
 	switch {
 	case err == nil:
-		return review.Status.UserInfo.Username, nil
+		return review.Status.UserInfo, nil
 	case errors.As(err, &untrusted), errors.As(err, &wrongHost), errors.As(err, &expired):
-		return "", FatalError{fmt.Errorf("API server %s is not trusted: %w; check certificate-authority in the kubeconfig", clients.Host, err)}
+		return authenticationv1.UserInfo{}, FatalError{fmt.Errorf("API server %s is not trusted: %w; check certificate-authority in the kubeconfig", clients.Host, err)}
 	case apierrors.IsUnauthorized(err):
-		return "", FatalError{fmt.Errorf("API server %s does not accept the credentials: %w", clients.Host, err)}
+		return authenticationv1.UserInfo{}, FatalError{fmt.Errorf("API server %s does not accept the credentials: %w", clients.Host, err)}
 	default:
-		return "", fmt.Errorf("API server %s cannot be reached: %w", clients.Host, err)
+		return authenticationv1.UserInfo{}, fmt.Errorf("API server %s cannot be reached: %w", clients.Host, err)
 	}
 }
 

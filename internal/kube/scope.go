@@ -19,7 +19,7 @@ type Scope struct {
 	// Namespace is the only namespace to read; empty for all.
 	Namespace string
 	// Lacking are the permissions that the user does not have there. Caches of such
-	// resources stay empty.
+	// resources send no request and stay empty.
 	Lacking []Permission
 }
 
@@ -68,8 +68,21 @@ func NamespaceInformer(client metadata.Interface, name string) cache.SharedIndex
 		list.ResourceVersion = found.ResourceVersion
 		return list, nil
 	}
+	return informerOf(get)
+}
+
+// EmptyInformer returns an informer of a resource that a Scope does not read: it sends no
+// request, and is synced at once.
+func EmptyInformer() cache.SharedIndexInformer {
+	return informerOf(func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+		return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "0"}}, nil
+	})
+}
+
+// informerOf returns an informer that reads once what list returns.
+func informerOf(list cache.ListWithContextFunc) cache.SharedIndexInformer {
 	never := func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil }
-	source := readOnce{&cache.ListWatch{ListWithContextFunc: get, WatchFuncWithContext: never}}
+	source := readOnce{&cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: never}}
 	return cache.NewSharedIndexInformer(source, &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
 }
 

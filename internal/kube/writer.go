@@ -7,8 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/internal/kube/admission"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -23,53 +21,49 @@ type Writer struct{ Reader }
 func NewWriter(clients *Clients) *Writer { return &Writer{NewReader(clients)} }
 
 // Create creates the object, which must not exist.
-func (w *Writer) Create(ctx context.Context, o *object.Full) error {
-	request := w.request(http.MethodPost, o).VersionedParams(&metav1.CreateOptions{FieldManager: mark.FieldManager}, scheme.ParameterCodec)
-	if err := request.Do(ctx).Error(); err != nil {
-		return fmt.Errorf("create %s: %w", o.Ref(), admission.Redact(err))
-	}
-	return nil
+func (w *Writer) Create(ctx context.Context, o *object.Full) (Stored, error) {
+	return w.send(ctx, http.MethodPost, o, "", "create "+o.Ref().String())
 }
 
 // TryCreate creates the object in a dry run, under a generated name, because the
-// object itself may still exist. The error says why the API server would not store
-// it.
-func (w *Writer) TryCreate(ctx context.Context, o *object.Full) error {
+// object itself may still exist. It returns what the API server would store. The error
+// says why it would not.
+func (w *Writer) TryCreate(ctx context.Context, o *object.Full) (would Stored, err error) {
 	unnamed := *o
 	unnamed.Name, unnamed.GenerateName = "", o.Name+"-"
-	options := &metav1.CreateOptions{FieldManager: mark.FieldManager, DryRun: []string{metav1.DryRunAll}}
-	if err := w.request(http.MethodPost, &unnamed).VersionedParams(options, scheme.ParameterCodec).Do(ctx).Error(); err != nil {
-		return fmt.Errorf("recreate %s (dry run; the object was not changed): %w", o.Ref(), admission.Redact(err))
-	}
-	return nil
+	return w.send(ctx, http.MethodPost, &unnamed, "", fmt.Sprintf("recreate %s (dry run; the object was not changed)", o.Ref()), metav1.DryRunAll)
 }
 
 // Update replaces the object. The UID and resourceVersion of o must be set; they
 // are the preconditions of the request.
-func (w *Writer) Update(ctx context.Context, o *object.Full) error {
+func (w *Writer) Update(ctx context.Context, o *object.Full) (Stored, error) {
 	if o.UID == "" || o.ResourceVersion == "" {
-		return fmt.Errorf("update %s: UID or resourceVersion is empty", o.Ref())
+		return Stored{}, fmt.Errorf("update %s: UID or resourceVersion is empty", o.Ref())
 	}
-	request := w.request(http.MethodPut, o).Name(o.Name).VersionedParams(&metav1.UpdateOptions{FieldManager: mark.FieldManager}, scheme.ParameterCodec)
-	if err := request.Do(ctx).Error(); err != nil {
-		return fmt.Errorf("update %s: %w", o.Ref(), admission.Redact(err))
-	}
-	return nil
+	return w.send(ctx, http.MethodPut, o, o.Name, "update "+o.Ref().String())
 }
 
-// request returns a request with o as its body. It accepts only metadata in the
-// response: the watch delivers the object anyway, and its data may be large.
-func (w *Writer) request(method string, o *object.Full) *rest.Request {
-	return w.client.CoreV1().RESTClient().Verb(method).SetHeader("Accept", metadataOnly).
-		Namespace(o.Namespace).Resource(o.Kind.Resource()).Body(o.ToAPI())
+// send sends o, to the object of that name if it is not empty.
+func (w *Writer) send(ctx context.Context, method string, o *object.Full, name, doing string, dryRun ...string) (Stored, error) {
+	body, err := encode(o)
+	if err != nil {
+		return Stored{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	request := w.client.CoreV1().RESTClient().Verb(method).AbsPath("/api/v1/namespaces", o.Namespace, o.Kind.Resource(), name).
+		Param("fieldManager", mark.FieldManager).Body(body).SetHeader("Content-Type", runtime.ContentTypeProtobuf)
+	for _, what := range dryRun {
+		request.Param("dryRun", what)
+	}
+	answer, err := request.Stream(ctx)
+	if err != nil {
+		return Stored{}, fmt.Errorf("%s: %w", doing, admission.Redact(err))
+	}
+	stored, err := readStored(answer, o, body)
+	if err != nil {
+		return Stored{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	return stored, nil
 }
-
-// metadataOnly lists the media types of a response with metadata only:
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches
-const (
-	partial      = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
-	metadataOnly = runtime.ContentTypeProtobuf + partial + runtime.ContentTypeJSON + partial + runtime.ContentTypeJSON
-)
 
 // Delete deletes the object with the UID and resourceVersion of meta. It fails if
 // the object was changed or recreated since.

@@ -3,7 +3,6 @@ package kube
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,22 +13,17 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
-func TestAWriteAsksForMetadataAndUnderstandsARefusal(t *testing.T) {
+func TestAWriteReturnsWhatIsStoredAndUnderstandsARefusal(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.RequestURI())
-		for media := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-			if media != "application/json" && !strings.HasSuffix(media, ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1") {
-				t.Errorf("%s accepts %s", r.Method, media)
-			}
-		}
 		w.Header().Set("Content-Type", "application/json")
 		if r.Method == http.MethodPut {
 			w.WriteHeader(http.StatusConflict)
 			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`))
 			return
 		}
-		_, _ = w.Write([]byte(`{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"base"}}`))
+		_, _ = w.Write([]byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"base"},"immutable":true}`))
 	}))
 	defer server.Close()
 	typed, err := newTyped(&rest.Config{Host: server.URL})
@@ -37,9 +31,12 @@ func TestAWriteAsksForMetadataAndUnderstandsARefusal(t *testing.T) {
 	writer := NewWriter(&Clients{Typed: typed})
 
 	o := &object.Full{Kind: object.ConfigMap, ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "base"}}
-	require.NoError(t, writer.Create(t.Context(), o))
+	stored, err := writer.Create(t.Context(), o)
+	require.NoError(t, err)
+	require.True(t, stored.Content.Immutable)
 	o.UID, o.ResourceVersion = "uid", "1"
-	require.True(t, apierrors.IsConflict(writer.Update(t.Context(), o)))
+	_, err = writer.Update(t.Context(), o)
+	require.True(t, apierrors.IsConflict(err))
 	require.Equal(t, []string{
 		"POST /api/v1/namespaces/team/configmaps?fieldManager=headwater",
 		"PUT /api/v1/namespaces/team/configmaps/base?fieldManager=headwater",

@@ -11,7 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-const soon = 10 * time.Second
+const soon = time.Minute
 
 // answer is what a step returns.
 type answer struct {

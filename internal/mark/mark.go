@@ -75,6 +75,12 @@ const (
 	// ReloadKeys is theirs, too: the only keys that count; see
 	// ParseReloadKeys.
 	ReloadKeys = Domain + "reload-keys"
+	// ReloadDebounce is theirs, too: for how long the data must not have changed before a
+	// restart.
+	ReloadDebounce = Domain + "reload-debounce"
+	// ReloadWindows is theirs, too: the only times in which a restart may start; see
+	// spec.ParseWindows of reload.
+	ReloadWindows = Domain + "reload-windows"
 )
 
 // InstalledAt on the Secret of the digest key says when the first Secret of that
@@ -86,9 +92,7 @@ const InstalledAt = Domain + "installed-at"
 // clones that lost their label are recognised by it, see MadeByUs.
 const FieldManager = "headwater"
 
-// ReportManager owns the annotations Consumers and ConsumersKnown. A write as
-// FieldManager would give the data of a clone a new time, because the API server keeps
-// one time for everything that a field manager owns.
+// ReportManager owns the annotation Consumers, which earlier versions wrote.
 const ReportManager = FieldManager + "-reports"
 
 // Clone is what the marks of a clone say.

@@ -1,11 +1,5 @@
 package mark
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
-
 // Revision on a clone is the number of the recorded revision of its source that
 // it was written from. As a label, it marks the object that records a revision.
 const Revision = Domain + "revision"
@@ -21,8 +15,8 @@ const (
 	Stage = Domain + "stage"
 	// StageSince is when it reached that stage; see FormatTime.
 	StageSince = Domain + "stage-since"
-	// HealthySince is since when the stage's gate holds; see FormatTime.
-	HealthySince = Domain + "healthy-since"
+	// Passed are the names of the stages that the delivery passed: a JSON list.
+	Passed = Domain + "passed"
 	// Paused says who paused the delivery, and when.
 	Paused = Domain + "paused"
 	// Pinned says who rolled back to the revision, and when.
@@ -33,6 +27,30 @@ const (
 	Approved = Domain + "approved"
 	// EditedBy is the field manager that last edited the source.
 	EditedBy = Domain + "edited-by"
+	// ChangedKeys are the keys that differ from the stable revision, named as the clones
+	// have them: a JSON list. Without it, the whole object counts as changed.
+	ChangedKeys = Domain + "changed-keys"
+	// Evidence is what reload has seen of the revision's readers; see revisions.Evidence.
+	Evidence = Domain + "evidence"
+	// Soaked, Waited and Lacked are sums of observed time, such as 1m30s: how long the gate
+	// of Stage held, how long it waited for consumers, and how long for evidence alone.
+	Soaked = Domain + "soaked"
+	Waited = Domain + "waited"
+	Lacked = Domain + "lacked"
+	// AllAtOnceValue is the annotation Delivery of the source as it was when the revision
+	// was recorded.
+	AllAtOnceValue = Domain + "all-at-once"
+	// SkipsStages is "true" if the revision skips the stages for that annotation.
+	SkipsStages = Domain + "skips-stages"
+	// DigestKey, a label, is the digest.Hasher.ID of the digest key that Headwater had when it
+	// recorded the revision.
+	DigestKey = Domain + "digest-key"
+	// Protocol is "evidence" on a revision that was recorded since deliveries go on by
+	// Evidence.
+	Protocol = Domain + "protocol"
+	// Unproven is a JSON object: stages that need no evidence, each with who said so and
+	// when.
+	Unproven = Domain + "unproven"
 	// SourceImmutable is "true" if the source was immutable; the object that
 	// records a revision always is.
 	SourceImmutable = Domain + "source-immutable"
@@ -44,61 +62,6 @@ const Delivery = Domain + "delivery"
 // AllAtOnce is the value of Delivery that skips the stages.
 const AllAtOnce = "AllAtOnce"
 
-// Consumers on a clone of a rule with a delivery is a [ConsumersReport].
+// Consumers on a clone is what an earlier version reported there. It is neither read nor a
+// reason to write the clone.
 const Consumers = Domain + "consumers"
-
-// ConsumersKnown on the object that records a revision is a resourceVersion. The
-// consumers of every clone of the revision up to that version are known: such a
-// clone without a report has none.
-const ConsumersKnown = Domain + "consumers-known"
-
-// ConsumersHealth is how the consumers of a clone do with a revision.
-type ConsumersHealth string
-
-// The values of ConsumersHealth.
-const (
-	// ConsumersHealthy: every consumer runs the revision and is available, or none
-	// needs anything.
-	ConsumersHealthy ConsumersHealth = "Healthy"
-	// ConsumersPending: a consumer does not run the revision yet.
-	ConsumersPending ConsumersHealth = "Pending"
-	// ConsumersUnhealthy: a consumer fails since it got the revision.
-	ConsumersUnhealthy ConsumersHealth = "Unhealthy"
-)
-
-// ConsumersReport is what the annotation Consumers says: for which revision, how
-// its consumers do, and why, in names only.
-type ConsumersReport struct {
-	Revision int
-	Health   ConsumersHealth
-	// Reason is empty for ConsumersHealthy, unless something that failed before is
-	// left out of account.
-	Reason string
-}
-
-// String formats r, such as "7 Unhealthy: Deployment/web: CrashLoopBackOff".
-func (r ConsumersReport) String() string {
-	text := fmt.Sprintf("%d %s", r.Revision, r.Health)
-	if r.Reason != "" {
-		text += ": " + r.Reason
-	}
-	return text
-}
-
-// ParseConsumersReport is the inverse of ConsumersReport.String; ok is false for
-// any other text.
-func ParseConsumersReport(text string) (r ConsumersReport, ok bool) {
-	head, reason, _ := strings.Cut(text, ": ")
-	number, health, found := strings.Cut(head, " ")
-	r.Health, r.Reason = ConsumersHealth(health), reason
-	var err error
-	if r.Revision, err = strconv.Atoi(number); err != nil || !found || r.Revision < 1 {
-		return ConsumersReport{}, false
-	}
-	switch r.Health {
-	case ConsumersHealthy, ConsumersPending, ConsumersUnhealthy:
-		return r, true
-	default:
-		return ConsumersReport{}, false
-	}
-}

@@ -19,6 +19,9 @@ const (
 	// ReloaderPausePeriod is the least time between two restarts of a
 	// Deployment.
 	ReloaderPausePeriod = "deployment." + reloaderDomain + "pause-period"
+	// ReloaderStrategy is whether Argo's controller restarts the pods of a Rollout or
+	// rolls a new version out.
+	ReloaderStrategy = reloaderDomain + "rollout-strategy"
 	// ReloaderClassAuto and ReloaderClasses are about what a Secrets Store CSI
 	// driver mounts.
 	ReloaderClassAuto = "secretproviderclass." + reloaderDomain + "auto"
@@ -65,7 +68,7 @@ func WaveExtras(kind object.Kind) string {
 // Headwater can.
 var forTools = func() map[string]bool {
 	known := map[string]bool{
-		ReloaderAuto: true, ReloaderSearch: true, ReloaderPausePeriod: true, ReloaderClassAuto: true, ReloaderClasses: true, WaveUpdate: true,
+		ReloaderAuto: true, ReloaderSearch: true, ReloaderPausePeriod: true, ReloaderStrategy: true, ReloaderClassAuto: true, ReloaderClasses: true, WaveUpdate: true,
 	}
 	for _, kind := range object.Kinds {
 		for _, key := range []string{ReloaderTypedAuto(kind), ReloaderNames(kind), ReloaderExcludes(kind), WaveExtras(kind)} {
@@ -78,7 +81,7 @@ var forTools = func() map[string]bool {
 // WishAnnotations are all by which the owner of a workload says what to reload
 // it for, to Headwater or another tool.
 func WishAnnotations() []string {
-	return append(slices.Sorted(maps.Keys(forTools)), Reload, ReloadOn, ReloadKeys)
+	return append(slices.Sorted(maps.Keys(forTools)), Reload, ReloadOn, ReloadKeys, ReloadDebounce, ReloadWindows)
 }
 
 // ForReloader reports whether an annotation is read by Reloader, and not Wave.

@@ -26,7 +26,7 @@ func TestOnlyWhatOwnersSayToOtherToolsIsKept(t *testing.T) {
 		said[annotation] = "x"
 	}
 	kept := ForTools(said)
-	require.Len(t, kept, len(said)-3, "all but Headwater's own")
+	require.Len(t, kept, len(said)-5, "all but Headwater's own")
 	require.NotContains(t, kept, Reload)
 }
 

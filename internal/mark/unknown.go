@@ -10,13 +10,15 @@ const maxUnknown = 3
 
 // OwnerAnnotations are those by which the owner of a workload says to Headwater
 // what to reload it for.
-func OwnerAnnotations() []string { return []string{Reload, ReloadOn, ReloadKeys} }
+func OwnerAnnotations() []string {
+	return []string{Reload, ReloadOn, ReloadKeys, ReloadDebounce, ReloadWindows}
+}
 
 // known are all of Headwater's labels and annotations.
 var known = append(OwnerAnnotations(),
 	CloneLabel, Rule, Source, SourceUID, SourceVersion, OnRuleRemoved,
-	Baseline, RestartedAt, RestartedBefore, RestartedFor, RestartedAfter, RestartChecked, RefreshedFor, RefreshConfirmed, InstalledAt,
-	Revision, Verdict, Reason, Stage, StageSince, HealthySince, Paused, Pinned, PinnedOver, Approved, EditedBy, SourceImmutable, Delivery, Consumers, ConsumersKnown)
+	Baseline, RestartedAt, RestartedBefore, RestartedFor, RestartedAfter, RestartChecked, RestartedBecause, ReloadAction, RefreshedFor, RefreshConfirmed, InstalledAt,
+	Revision, DigestKey, Verdict, Reason, Stage, StageSince, Passed, Paused, Pinned, PinnedOver, Approved, EditedBy, SourceImmutable, ChangedKeys, Evidence, Soaked, Waited, Lacked, AllAtOnceValue, SkipsStages, Protocol, Unproven, Delivery, Consumers)
 
 // Unknown returns the first of the annotations that have Headwater's prefix and
 // that no Headwater of this version reads or writes, in order; mostly none.

@@ -36,7 +36,7 @@ func (b *builder) build(found []ir.Finding) {
 		}, b.leave},
 	} {
 		for _, f := range found {
-			if part.is(f) {
+			if f = checked(f); part.is(f) {
 				b.sort(f, part.add)
 			}
 		}
@@ -44,15 +44,31 @@ func (b *builder) build(found []ir.Finding) {
 	for _, f := range b.off {
 		b.newRule(f)
 	}
+	for _, rule := range b.result.Rules {
+		if rule.Reload != nil {
+			for _, from := range rule.Reload.From {
+				b.account(ir.Finding{From: from}, first(rule.Off, rule.Reload.Off))
+			}
+		}
+	}
 	b.name()
+}
+
+func first(reasons ...ir.Reason) ir.Reason {
+	for _, reason := range reasons {
+		if !reason.None() {
+			return reason
+		}
+	}
+	return ir.Reason{}
 }
 
 // sort puts aside what must not be in force.
 func (b *builder) sort(f ir.Finding, add func(ir.Finding)) {
 	switch {
-	case f.Off != "" && f.Everywhere:
+	case !f.Off.None() && f.Everywhere:
 		b.leave(f)
-	case f.Off != "" && (f.Sync != nil || f.Protect != nil || f.Reload != nil):
+	case !f.Off.None() && (f.Sync != nil || f.Protect != nil || f.Reload != nil):
 		b.off = append(b.off, f)
 	default:
 		add(f)
@@ -61,23 +77,41 @@ func (b *builder) sort(f ir.Finding, add func(ir.Finding)) {
 
 func (b *builder) leave(f ir.Finding) {
 	b.result.Left = append(b.result.Left, ir.Left{From: f.From, Why: f.Off})
+	b.account(f, f.Off)
+}
+
+// leaveBecause leaves f out for a reason that it did not have.
+func (b *builder) leaveBecause(f ir.Finding, cause ir.Cause, values ...string) {
+	f.Off = ir.Because(cause, values...)
+	b.leave(f)
 }
 
 func (b *builder) newRule(f ir.Finding) {
-	if f.Off != "" && f.Reload != nil && f.Reload.Off != "" { // the section is in the comment that the rule is
-		f.Note("%s", f.Reload.Off)
-		f.Reload.Off = ""
+	if !f.Off.None() && f.Reload != nil && !f.Reload.Off.None() { // the section is in the comment that the rule is
+		f.Notes = append(f.Notes, f.Reload.Off)
+		f.Reload.Off = ir.Reason{}
 	}
+	if f.Reload != nil {
+		f.Reload.From = []string{f.From}
+	}
+	b.accountJob(f)
 	b.result.Rules = append(b.result.Rules, migratedRule{
-		From: []string{f.From}, Source: f.Source, Sync: f.Sync, Protect: f.Protect, Reload: f.Reload, Notes: ir.Distinct(f.Notes), Less: f.Less, Off: f.Off,
+		From: []string{f.From}, Source: f.Source, Sync: f.Sync, Protect: f.Protect, Reload: f.Reload, Notes: ir.Distinct(f.Notes), Off: f.Off,
 	})
 }
 
+// accountJob accounts for f; for a restart, once all are known.
+func (b *builder) accountJob(f ir.Finding) {
+	if f.Reload == nil {
+		b.account(f, f.Off)
+	}
+}
+
 // addTo adds what f says to rule.
-func addTo(rule *migratedRule, f ir.Finding) {
+func (b *builder) addTo(rule *migratedRule, f ir.Finding) {
+	b.accountJob(f)
 	rule.From = ir.Distinct(rule.From, []string{f.From})
 	rule.Notes = ir.Distinct(rule.Notes, f.Notes)
-	rule.Less = rule.Less || f.Less
 }
 
 // addSync joins what differs in the names of namespaces alone.
@@ -91,7 +125,7 @@ func (b *builder) addSync(f ir.Finding) {
 		}
 		if joined := ir.JoinNames([]ir.Where{have.Where, more.Where}); len(joined) == 1 {
 			have.Where = joined[0]
-			addTo(rule, f)
+			b.addTo(rule, f)
 			return
 		}
 	}
@@ -106,13 +140,12 @@ func sameSource(a, b rules.Source) bool { return a.String() == b.String() }
 func (b *builder) addProtect(f ir.Finding) {
 	about := b.rulesAbout(f)
 	if len(about) == 0 && f.Everywhere {
-		b.result.Left = append(b.result.Left, ir.Left{From: f.From, Why: fmt.Sprintf(
-			"it is about %s %s in every namespace, and nothing was found that clones it; name its namespace", f.Source.Kind, f.Source.Name)})
+		b.leaveBecause(f, ir.GuardedNotCloned, string(f.Source.Kind)+" "+f.Source.Name)
 		return
 	}
 	if f.Everywhere {
 		f.Protect.Clones = protectspec.Deny
-		f.Note("the policy is about every %s of that name; this protects the source and its clones", f.Source.Kind)
+		f.Note(ir.EveryOfThatName, string(f.Source.Kind))
 	} else if len(about) == 0 {
 		b.newRule(f)
 		return
@@ -146,14 +179,14 @@ func (b *builder) protectBy(f ir.Finding, rule *migratedRule) {
 	switch {
 	case rule.Protect == nil:
 		rule.Protect = &adding
-		addTo(rule, f)
+		b.addTo(rule, f)
 	case rule.Protect.Join(adding):
-		addTo(rule, f)
+		b.addTo(rule, f)
 	case rule.Source.Selector != nil:
 		b.newRule(f)
 	default:
 		f.Source = rule.Source
-		f.Disable("%s protects %s already, and lets others pass; a source has one protect section: make one of both", strings.Join(rule.From, "; "), rule.Source)
+		f.Disable(ir.ProtectedAlready, strings.Join(rule.From, "; "), rule.Source.String())
 		b.off = append(b.off, f)
 	}
 }
@@ -179,35 +212,34 @@ func (b *builder) addReload(f ir.Finding) {
 			continue
 		}
 		known = true
-		if rule.reloadBy(f) {
+		if b.reloadBy(rule, f) {
 			added = true
 		}
 	}
 	switch {
 	case added:
 	case !f.Everywhere:
-		f.Off, f.Reload.Off = f.Reload.Off, "" // the rule would do nothing else
+		f.Off, f.Reload.Off = f.Reload.Off, ir.Reason{} // the rule would do nothing else
 		b.newRule(f)
 	case known:
-		b.result.Left = append(b.result.Left, ir.Left{From: f.From, Why: "another policy restarts for the same object, with another selector; write a rule for it"})
+		b.leaveBecause(f, ir.OtherSelector)
 	default:
-		b.result.Left = append(b.result.Left, ir.Left{From: f.From, Why: fmt.Sprintf(
-			"it restarts for %s %s of every namespace, and nothing was found that clones it; name its namespace, or have the owners "+
-				"of workloads ask by annotation", f.Source.Kind, f.Source.Name)})
+		b.leaveBecause(f, ir.RestartsNotCloned, string(f.Source.Kind)+" "+f.Source.Name)
 	}
 }
 
 // reloadBy adds what f restarts, unless that needs a rule of its own.
-func (rule *migratedRule) reloadBy(f ir.Finding) bool {
+func (b *builder) reloadBy(rule *migratedRule, f ir.Finding) bool {
 	if rule.Reload == nil {
 		reloading := *f.Reload
 		rule.Reload = &reloading
 	} else if !rule.Reload.Join(*f.Reload) {
 		return false
 	}
-	addTo(rule, f)
-	if rule.Off != "" { // it was nothing but a section that is a comment
-		rule.Off, rule.Reload.Off = rule.Reload.Off, ""
+	rule.Reload.From = ir.Distinct(rule.Reload.From, []string{f.From})
+	b.addTo(rule, f)
+	if !rule.Off.None() { // it was nothing but a section that is a comment
+		rule.Off, rule.Reload.Off = rule.Reload.Off, ir.Reason{}
 	}
 	return true
 }
@@ -235,6 +267,7 @@ func (b *builder) name() {
 
 // addSection joins what differs in the action alone.
 func (b *builder) addSection(f ir.Finding) {
+	b.account(f, f.Off)
 	for i := range b.result.Sections {
 		section := &b.result.Sections[i]
 		have := section.Part

@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/migrate/ir"
+	"github.com/headwater-k8s/headwater/internal/migrate/kyverno"
 )
 
 // document is one of a file: its text, and the line in which that begins.
@@ -21,6 +21,8 @@ type document struct {
 	file string
 	line int
 	raw  []byte
+	// nested is the number of lists around what is read.
+	nested int
 }
 
 // documents are those that lines of --- separate.
@@ -46,7 +48,10 @@ func startsNothing(rest []byte) bool {
 
 // values are what the document holds, as JSON: one, or any number where it is
 // JSON. Those before a fault are returned with it.
-func (d document) values() ([]json.RawMessage, *ir.Left) {
+func (d document) values() ([]json.RawMessage, *ir.Unread) {
+	if at := ofTemplate.FindIndex(d.raw); at != nil && bytes.Contains(d.raw, []byte(kyverno.KyvernoGroup)) {
+		return nil, d.template(at[0])
+	}
 	if values, err := d.json(); len(values) > 0 {
 		return values, err
 	}
@@ -60,7 +65,7 @@ func (d document) values() ([]json.RawMessage, *ir.Left) {
 	return []json.RawMessage{value}, nil
 }
 
-func (d document) json() ([]json.RawMessage, *ir.Left) {
+func (d document) json() ([]json.RawMessage, *ir.Unread) {
 	if !bytes.HasPrefix(bytes.TrimSpace(d.raw), []byte("{")) {
 		return nil, nil
 	}
@@ -70,7 +75,7 @@ func (d document) json() ([]json.RawMessage, *ir.Left) {
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
 			read := d.raw[:decoder.InputOffset()]
-			return values, d.fault(d.line+bytes.Count(read, []byte("\n")), "it is not JSON, here or just after; mend it")
+			return values, d.fault(d.line+bytes.Count(read, []byte("\n")), "it is not JSON, here or just after; fix it")
 		}
 		values = append(values, value)
 	}
@@ -81,11 +86,13 @@ var (
 	lineOfError = regexp.MustCompile(`^line (\d+): `)
 	quotes      = regexp.MustCompile("[`'\"][^`'\"]*\\w")
 	placeholder = regexp.MustCompile(`(?m)[:-]\s+\{\{`)
+	// ofTemplate is how no variable of Kyverno's begins.
+	ofTemplate = regexp.MustCompile("\\{\\{(?:[-<]|\\s*(?:[.$]|`\\{\\{|(?:include|if|range|end|with|template|toYaml|printf)\\b))")
 )
 
 // syntax words an error of the YAML parser. Where that quotes what the file
 // holds, it is left out.
-func (d document) syntax(err error) *ir.Left {
+func (d document) syntax(err error) *ir.Unread {
 	message, line := strings.TrimPrefix(err.Error(), "yaml: "), d.line
 	if found := lineOfError.FindStringSubmatch(message); found != nil {
 		message = strings.TrimPrefix(message, found[0])
@@ -93,73 +100,35 @@ func (d document) syntax(err error) *ir.Left {
 		line += number - 1
 	}
 	if at := placeholder.FindIndex(d.raw); at != nil && strings.HasPrefix(message, "invalid map key") {
-		return d.fault(d.line+bytes.Count(d.raw[:at[0]], []byte("\n")), "it is a template; render it first, as helm template does")
+		return d.template(at[0])
 	}
 	if quotes.MatchString(message) {
 		message = "an alias, a tag or a key that YAML does not allow"
 	}
-	return d.fault(line, "it is not YAML, here or just before: %s; mend it", message)
+	return d.fault(line, "it is not YAML, here or just before: %s; fix it", message)
 }
 
-// misfit words that what is at path, in a list or at the top, is no object of
-// Kubernetes.
-func (d document) misfit(path []string, err error) *ir.Left {
-	why := "a field of it does not hold what Kubernetes takes there; mend it"
+func (d document) template(at int) *ir.Unread {
+	return d.fault(d.line+bytes.Count(d.raw[:at], []byte("\n")), "it is a template; render it first, as helm template does")
+}
+
+// misfit words that the document is no object of Kubernetes.
+func (d document) misfit(err error) *ir.Unread {
+	why := "it does not hold what Kubernetes takes there; fix it"
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		if wrong.Field != "" {
-			path = append(path, strings.Split(wrong.Field, ".")...)
-		}
 		is, _, _ := strings.Cut(wrong.Value, " ")
-		why = fmt.Sprintf("it is a %s and has to be a %s; mend it", jsonWords[is], goWords[wrong.Type.Kind()])
 		if wrong.Type.Kind() == reflect.String && (is == "number" || is == "bool") {
-			why = fmt.Sprintf("it is a %s to YAML and has to be a text; put it in quotes", jsonWords[is])
+			why = fmt.Sprintf("it is a %s to YAML and has to be a text; put it in quotes", is)
+		}
+		if wrong.Field != "" {
+			why = wrong.Field + ": " + why
 		}
 	}
-	if len(path) > 0 {
-		why = strings.Join(path, ".") + ": " + why
-	}
-	return d.fault(d.lineOf(path), "%s", why)
-}
-
-var (
-	jsonWords = map[string]string{"object": "mapping", "array": "list", "string": "text", "number": "number", "bool": "truth value"}
-	goWords   = map[reflect.Kind]string{
-		reflect.Struct: "mapping", reflect.Map: "mapping", reflect.Slice: "list", reflect.String: "text", reflect.Bool: "truth value",
-		reflect.Int64: "number",
-	}
-)
-
-// lineOf is the line of what is at path, or of as much of it as there is.
-func (d document) lineOf(path []string) int {
-	var node yamlv3.Node
-	if yamlv3.Unmarshal(d.raw, &node) != nil || len(node.Content) == 0 {
-		return d.line
-	}
-	at := node.Content[0]
-	line := at.Line
-	for _, key := range path {
-		if at, line = below(at, key, line); at == nil {
-			break
-		}
-	}
-	return d.line + line - 1
-}
-
-// below is what node has at key, and the line of that key; else nil, and line.
-func below(node *yamlv3.Node, key string, line int) (*yamlv3.Node, int) {
-	if i, err := strconv.Atoi(key); err == nil && node.Kind == yamlv3.SequenceNode && i < len(node.Content) {
-		return node.Content[i], node.Content[i].Line
-	}
-	for i := 0; i+1 < len(node.Content) && node.Kind == yamlv3.MappingNode; i += 2 {
-		if node.Content[i].Value == key {
-			return node.Content[i+1], node.Content[i].Line
-		}
-	}
-	return nil, line
+	return d.fault(d.line, "%s", why)
 }
 
 // fault is what cannot be read at line, and why.
-func (d document) fault(line int, format string, args ...any) *ir.Left {
-	return &ir.Left{From: fmt.Sprintf("%s:%d", d.file, line), Why: fmt.Sprintf(format, args...)}
+func (d document) fault(line int, format string, args ...any) *ir.Unread {
+	return &ir.Unread{At: fmt.Sprintf("%s:%d", d.file, line), Why: fmt.Sprintf(format, args...)}
 }

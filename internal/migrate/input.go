@@ -2,11 +2,10 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +26,7 @@ type Input struct {
 	// kubernetes-replicator for something.
 	Elsewhere []ir.Left
 	// Unread is what could not be read.
-	Unread []ir.Left
+	Unread []ir.Unread
 }
 
 // manifest is any object of a file; of a Secret no more than its metadata.
@@ -39,9 +38,9 @@ type manifest struct {
 }
 
 // Read adds the policies, Secrets and ConfigMaps of a file with any number of
-// YAML documents or lists; other kinds are passed over. What cannot be read is
-// in Unread, which never repeats what the file holds; the rest is read all the
-// same. Its error is that of raw.
+// YAML documents or lists; other kinds are passed over. A document that names one
+// of the tools and cannot be read is in Unread, which never repeats what the file
+// holds; the rest is read all the same. Its error is that of raw.
 func (in *Input) Read(name string, raw io.Reader) error {
 	content, err := io.ReadAll(raw)
 	if err != nil {
@@ -50,39 +49,79 @@ func (in *Input) Read(name string, raw io.Reader) error {
 	for _, doc := range documents(name, content) {
 		values, wrong := doc.values()
 		for _, value := range values {
-			in.add(doc, nil, value)
+			in.add(doc, value)
 		}
-		if wrong != nil {
-			in.Unread = append(in.Unread, *wrong)
-		}
+		in.unreadable(doc, wrong)
 	}
 	return nil
 }
 
-// add adds the object, or the list of them, that doc has at path.
-func (in *Input) add(doc document, path []string, raw json.RawMessage) {
+// add adds the object of doc, or the list of them.
+func (in *Input) add(doc document, raw json.RawMessage) {
 	var read manifest
 	err := json.Unmarshal(raw, &read)
 	group, _, _ := strings.Cut(read.APIVersion, "/")
 	switch {
 	case err != nil:
 	case strings.HasSuffix(read.Kind, "List"):
-		in.addAll(doc, path, strings.TrimSuffix(read.Kind, "List"), read)
+		in.addAll(doc, strings.TrimSuffix(read.Kind, "List"), read)
 	case read.APIVersion == "v1" && (read.Kind == string(object.Secret) || read.Kind == string(object.ConfigMap)):
 		in.Objects = append(in.Objects, ir.NewObject(object.Kind(read.Kind), read.Metadata))
 	case IsPolicy(group, read.Kind):
 		err = in.AddPolicy(group, read.Kind, raw)
 	case asksForCopies(raw):
-		in.Elsewhere = append(in.Elsewhere, ir.Left{From: kyverno.PolicyName(read.Kind, read.Metadata), Why: otherKind})
+		if made, is := madeBy(group, read, raw); is {
+			in.Objects = append(in.Objects, made)
+			break
+		}
+		in.Elsewhere = append(in.Elsewhere, ir.Left{From: kyverno.PolicyName(read.Kind, read.Metadata), Why: ir.Because(ir.OtherKind)})
 	}
 	if err != nil {
-		in.Unread = append(in.Unread, *doc.misfit(path, err))
+		in.unreadable(doc, doc.misfit(err))
 	}
 }
 
-// otherKind is said of what asks for copies and is no Secret or ConfigMap.
-const otherKind = "it holds annotations of Reflector or kubernetes-replicator, and those of Secrets and ConfigMaps alone are carried over. " +
-	"Where it makes one, as a Certificate does, run headwater migrate on the cluster; what is of another kind stays with that tool"
+// unreadable adds what cannot be read of doc, unless it is none of what is
+// translated: a repository has playbooks and settings of other programs, too.
+func (in *Input) unreadable(doc document, wrong *ir.Unread) {
+	if wrong != nil && (bytes.Contains(doc.raw, []byte(kyverno.KyvernoGroup)) || asksForCopies(doc.raw)) {
+		in.Unread = append(in.Unread, *wrong)
+	}
+}
+
+// madeBy is the Secret that an object of another kind makes, with the annotations
+// that it gives it.
+func madeBy(group string, of manifest, raw []byte) (ir.Object, bool) {
+	type metadata struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	var maker struct {
+		Spec struct {
+			SecretName     string            `json:"secretName"`
+			SecretTemplate metav1.ObjectMeta `json:"secretTemplate"`
+			Template       metadata          `json:"template"`
+			Target         struct {
+				Name     string   `json:"name"`
+				Template metadata `json:"template"`
+			} `json:"target"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(raw, &maker) != nil {
+		return ir.Object{}, false
+	}
+	spec, name, given := maker.Spec, of.Metadata.Name, metav1.ObjectMeta{}
+	switch group + "/" + of.Kind {
+	case "cert-manager.io/Certificate":
+		name, given = spec.SecretName, spec.SecretTemplate
+	case "external-secrets.io/ExternalSecret":
+		name, given = cmp.Or(spec.Target.Name, name), spec.Target.Template.Metadata
+	case "bitnami.com/SealedSecret":
+		given = spec.Template.Metadata
+	}
+	made := ir.NewObject(object.Secret, metav1.ObjectMeta{Namespace: of.Metadata.Namespace, Name: name, Labels: given.Labels, Annotations: given.Annotations})
+	made.Maker = kyverno.PolicyName(of.Kind, of.Metadata)
+	return made, annotations.Asks(made)
+}
 
 func asksForCopies(raw []byte) bool {
 	return bytes.Contains(raw, []byte(annotations.ReflectorPrefix)) || bytes.Contains(raw, []byte(annotations.ReplicatorPrefix))
@@ -124,13 +163,20 @@ func decoded[P any](policies []P, raw []byte) ([]P, error) {
 	return append(policies, policy), nil
 }
 
+// maxNested is how deep lists may be nested, because each list is decoded again for
+// each list around it.
+const maxNested = 8
+
 // addAll adds the items of a list, which need not say what they are.
-func (in *Input) addAll(doc document, path []string, kind string, list manifest) {
-	for i, item := range list.Items {
-		at := append(slices.Clone(path), "items", strconv.Itoa(i))
+func (in *Input) addAll(doc document, kind string, list manifest) {
+	if doc.nested++; doc.nested > maxNested {
+		in.unreadable(doc, doc.fault(doc.line, "lists are nested too deeply; write one list"))
+		return
+	}
+	for _, item := range list.Items {
 		var said map[string]json.RawMessage
 		if err := json.Unmarshal(item, &said); err != nil {
-			in.Unread = append(in.Unread, *doc.misfit(at, err))
+			in.unreadable(doc, doc.misfit(err))
 			continue
 		}
 		if _, told := said["kind"]; !told && kind != "" {
@@ -138,6 +184,6 @@ func (in *Input) addAll(doc document, path []string, kind string, list manifest)
 			said["apiVersion"], _ = json.Marshal(list.APIVersion)
 		}
 		whole, _ := json.Marshal(said) // what was JSON is JSON
-		in.add(doc, at, whole)
+		in.add(doc, whole)
 	}
 }

@@ -19,28 +19,29 @@ func TestWhatCannotBeReadIsToldWithItsLineAndItsCause(t *testing.T) {
 		file string
 		want []string
 	}{
-		"text for a mapping":            {"apiVersion: v1\nkind: Secret\nmetadata: hunter2\n", []string{"f:3: metadata: it is a text and has to be a mapping"}},
-		"a word that YAML takes for no": {"metadata:\n  labels: {b: no}\n", []string{"f:2: metadata.labels: it is a truth value to YAML and has to be a text; put it in quotes"}},
-		"a list for text, deeper in":    {"kind: A\nmetadata:\n  name: x\n  labels:\n    b: [hunter2]\n", []string{"f:4: metadata.labels: it is a list and has to be a text"}},
-		"a list":                        {"- hunter2\n", []string{"f:1: it is a list and has to be a mapping"}},
-		"a time that is none":           {"metadata: {creationTimestamp: hunter2}\n", []string{"f:1: a field of it does not hold what Kubernetes takes there"}},
+		"text for a mapping":            {"apiVersion: v1\nkind: Secret\nmetadata: hunter2\n", []string{"f:1: metadata: it does not hold what Kubernetes takes there"}},
+		"a word that YAML takes for no": {"metadata:\n  labels: {b: no}\n", []string{"f:1: metadata.labels: it is a bool to YAML and has to be a text; put it in quotes"}},
+		"a list for text, deeper in":    {"kind: A\nmetadata:\n  name: x\n  labels:\n    b: [hunter2]\n", []string{"f:1: metadata.labels: it does not hold what Kubernetes takes there"}},
+		"a list":                        {"- hunter2\n", []string{"f:1: it does not hold what Kubernetes takes there"}},
+		"a time that is none":           {"metadata: {creationTimestamp: hunter2}\n", []string{"f:1: it does not hold what Kubernetes takes there"}},
 		"no YAML":                       {"a: b\nb: hunter2: c\n", []string{"f:2: it is not YAML, here or just before: mapping values are not allowed in this context"}},
 		"an alias for a value":          {"a: *hunter2\n", []string{"f:1: it is not YAML, here or just before: an alias"}},
+		"a template that is YAML":       {"a:\n  b: '{{ `{{` }}request{{ `}}` }}'\n", []string{"f:2: it is a template; render it first"}},
 		"a template":                    {"# of a chart\na:\n  b: {{ .Values.hunter2 }}\n", []string{"f:3: it is a template; render it first"}},
 		"no JSON":                       {"{\"a\": 1}\n{\"a\": hunter2}\n", []string{"f:2: it is not JSON, here or just after"}},
 		"one item of a list": {
 			"kind: List\nitems:\n- {metadata: hunter2}\n- hunter2\n",
-			[]string{"f:3: items.0.metadata: it is a text", "f:4: items.1: it is a text and has to be a mapping"},
+			[]string{"f:1: metadata: it does not hold", "f:1: it does not hold"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var in migrate.Input
 			lines := strings.Count(source, "\n") + 1
-			require.NoError(t, in.Read("f", strings.NewReader(source+"---\n"+test.file+"--- # the last\n"+source)))
+			require.NoError(t, in.Read("f", strings.NewReader(source+"---\n"+test.file+"# of kyverno.io\n--- # the last\n"+source)))
 			require.Len(t, in.Objects, 2)
 			require.Len(t, in.Unread, len(test.want))
 			for i, left := range in.Unread {
-				file, line, _ := strings.Cut(left.From, ":")
+				file, line, _ := strings.Cut(left.At, ":")
 				number, err := strconv.Atoi(line)
 				require.NoError(t, err)
 				told := fmt.Sprintf("%s:%d: %s", file, number-lines, left.Why)
@@ -52,6 +53,15 @@ func TestWhatCannotBeReadIsToldWithItsLineAndItsCause(t *testing.T) {
 			require.True(t, result.Empty())
 			require.Contains(t, result.Unreadable(), in.Unread[0].Why)
 		})
+	}
+}
+
+// A repository has playbooks, charts and settings beside what is translated.
+func TestWhatNamesNoToolIsPassedOverReadableOrNot(t *testing.T) {
+	for _, file := range []string{"- hosts: all\n", "a: {{ .Values.b }}\n", "apiVersion: 1\n", "{\"a\": b}\n", "a: b: c\n"} {
+		var in migrate.Input
+		require.NoError(t, in.Read("f", strings.NewReader(file)))
+		require.Empty(t, in.Unread, file)
 	}
 }
 

@@ -52,7 +52,7 @@ spec:
 `))
 			if test.want == nil {
 				require.Empty(t, parsed.Rules, text)
-				require.Contains(t, result.Rules[0].Off, "asks more in CEL")
+				require.Contains(t, result.Rules[0].Off.String(), "asks more in CEL")
 				return
 			}
 			require.Len(t, parsed.Rules, 1, text)

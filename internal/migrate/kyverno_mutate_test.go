@@ -47,15 +47,3 @@ func TestARestartThatIsACommentIsThereAsAWhole(t *testing.T) {
 	_, text, _ := translatedFrom(t, strings.NewReader(restarting(", namespaces: [platform]", conditional)))
 	require.Contains(t, text, "#   reload:\n#     action: Restart\n")
 }
-
-func TestTargetsThatAreLeftOutAreTold(t *testing.T) {
-	for what, reason := range map[string]string{
-		target("CronJob"): "its targets of kind CronJob are left out",
-		"{apiVersion: argoproj.io/v1alpha1, kind: Rollout}": "its targets of kind Rollout are left out",
-	} {
-		result, _, _ := translatedFrom(t, strings.NewReader(restarting(", namespaces: [platform]", what)))
-		require.False(t, result.Carried())
-		require.Len(t, result.Left, 1)
-		require.Contains(t, result.Left[0].Why, reason)
-	}
-}

@@ -174,50 +174,6 @@ func TestRestartsReachNoMoreThanBefore(t *testing.T) {
 	require.False(t, result.Carried())
 }
 
-// What is not in force or left out says why.
-func TestWhatIsNotCarriedOverIsToldWithItsReason(t *testing.T) {
-	for file, reasons := range map[string][]string{
-		"kyverno-clone.yaml": {
-			"Role platform:secret-editor exempts nobody here", "Group sre-* is a wildcard", "with the verb override",
-			"Delete Kyverno's policies that clone, before Headwater runs",
-		},
-		"kyverno-list.yaml":       {"its cloneList takes rbac.authorization.k8s.io/v1/Role as well"},
-		"kyverno-everywhere.yaml": {"generateExisting is false", "nothing was found that clones it", "restarts no StatefulSet and no DaemonSet"},
-		"kyverno-partly.yaml": {
-			"it makes objects from data in the policy", "synchronize is false", "only under its preconditions", "asks who made the namespace",
-			"include: [SAY-WHERE-TO]", "neither clones, nor denies", "headwater.dev/reload-on: ConfigMap/flags", "rules: []",
-			"rule first: it is about objects of every namespace", "rule second: it denies nothing about Secrets or ConfigMaps",
-			"it restarts when the object is made", "several filters under all ask",
-			"PolicyException shop/this-one: what it exempts from policy never is not exempt",
-		},
-		"kyverno-cel-partly.yaml": {
-			"GeneratingPolicy all-of-them: its expression is not recognised", "GeneratingPolicy from-template: its expression is not recognised",
-			"what triggers it is not a Namespace alone", "only under its matchConditions", "synchronize is false", "orphanDownstreamOnPolicyDelete",
-			"acts in its own namespace alone", "more in CEL than who it is", "ValidatingPolicy guard-all: it is about more than",
-			"ValidatingPolicy pods: it neither clones", "MutatingPolicy restart: it changes objects when a Secret", "rules: []",
-		},
-		"reflector.yaml": {
-			"odd-(?!x).* is no glob", "copies into kube-* as well", "does not name intruder", "edge-[0-9]+ repeats without end", "Stop Reflector",
-			"Certificate platform/issued: it holds annotations of Reflector",
-		},
-		"replicator.yaml": {
-			"replicate-once is true", "owner references are not carried over", "does not name team-z", "--allow-all", "the source is in kube-system",
-			"reads team-a|team-b as ^team-a|team-b$", "Stop it before",
-			"Role platform/reader: it holds annotations of Reflector or kubernetes-replicator",
-		},
-	} {
-		t.Run(file, func(t *testing.T) {
-			result, text, _ := translated(t, file)
-			unfolded := strings.Join(strings.Fields(strings.ReplaceAll(text, "#", "")), " ")
-			for _, reason := range reasons {
-				require.Contains(t, unfolded, reason)
-			}
-			require.False(t, result.Carried())
-			require.NotEmpty(t, result.Summary())
-		})
-	}
-}
-
 // Without the comment signs, the file can be read.
 func TestCommentedRulesAreRules(t *testing.T) {
 	for _, file := range []string{"kyverno-partly.yaml", "kyverno-cel-partly.yaml", "reflector.yaml", "replicator.yaml"} {
@@ -271,17 +227,6 @@ func TestOneSourceIsClonedIntoANamespaceByOneRule(t *testing.T) {
 			require.Equal(t, test.want, got, text)
 			require.Empty(t, parsed.Notes, text)
 		})
-	}
-}
-
-func TestASourceThatReflectorMayNotCopyIsReported(t *testing.T) {
-	for _, allowed := range []string{`reflector.v1.k8s.emberstack.com/reflection-allowed: "false", `, ""} {
-		result, _, parsed := translatedFrom(t, strings.NewReader("apiVersion: v1\nkind: Secret\nmetadata:\n  namespace: platform\n  name: base\n"+
-			"  annotations: {"+allowed+`reflector.v1.k8s.emberstack.com/reflection-auto-enabled: "true"}`+"\n"))
-		require.Empty(t, parsed.Rules)
-		require.Len(t, result.Left, 1)
-		require.Equal(t, "Secret/platform/base", result.Left[0].From)
-		require.Contains(t, result.Left[0].Why, "reflection-allowed is not")
 	}
 }
 

@@ -86,13 +86,13 @@ type (
 // it was.
 func (r Result) Render() ([]byte, error) {
 	var out bytes.Buffer
-	out.WriteString(header)
+	fmt.Fprintf(&out, header, r.counts())
 	for i, step := range r.steps() {
 		comment(&out, fmt.Sprintf("%d. ", i+1), step)
 	}
 	out.WriteString("\napiVersion: headwater.dev/v1alpha1\nkind: Config\n\n")
 	switch {
-	case slices.ContainsFunc(r.Rules, func(rule migratedRule) bool { return rule.Off == "" }):
+	case slices.ContainsFunc(r.Rules, func(rule migratedRule) bool { return rule.Off.None() }):
 		out.WriteString("rules:\n")
 	case len(r.Rules) == 0 && len(r.Sections) > 0:
 		out.WriteString("rules: []\n")
@@ -110,42 +110,50 @@ func (r Result) Render() ([]byte, error) {
 	if err := r.renderSections(&out); err != nil {
 		return nil, err
 	}
-	list(&out, "Not carried over", r.Left)
-	list(&out, "Could not be read", r.Unread)
+	var left, unread []string
+	for _, l := range r.Left {
+		left = append(left, l.From+": "+l.Why.String())
+	}
+	for _, u := range r.Unread {
+		unread = append(unread, u.At+": "+u.Why)
+	}
+	list(&out, "Not carried over", left)
+	list(&out, "Could not be read", unread)
+	list(&out, "Do other jobs, and stay with Kyverno", r.Others)
 	return out.Bytes(), nil
 }
 
-func list(out *bytes.Buffer, title string, all []ir.Left) {
+func list(out *bytes.Buffer, title string, all []string) {
 	if len(all) > 0 {
 		out.WriteString("\n# " + title + ":\n")
 	}
-	for _, left := range all {
-		comment(out, "- ", left.From+": "+left.Why)
+	for _, text := range all {
+		comment(out, "- ", text)
 	}
 }
 
 func (rule migratedRule) render(out *bytes.Buffer) error {
 	comment(out, "", "From "+strings.Join(rule.From, "; ")+".")
 	for _, note := range rule.Notes {
-		comment(out, "- ", note)
+		comment(out, "- ", note.String())
 	}
-	if rule.Off != "" {
-		comment(out, "- ", "NOT IN FORCE: "+rule.Off)
+	if !rule.Off.None() {
+		comment(out, "- ", "NOT IN FORCE: "+rule.Off.String())
 	}
 	text, err := encode([]ruleKeys{rule.keys()})
 	if err != nil {
 		return fmt.Errorf("write rule %s: %w", rule.Name, err)
 	}
 	switch {
-	case rule.Off != "":
+	case !rule.Off.None():
 		out.WriteString(commented(text, ""))
-	case rule.Reload != nil && rule.Reload.Off != "":
+	case rule.Reload != nil && !rule.Reload.Off.None():
 		section, err := encode(map[string]*reloadKeys{"reload": reloadKeysOf(*rule.Reload)})
 		if err != nil {
 			return fmt.Errorf("write rule %s: %w", rule.Name, err)
 		}
 		out.WriteString(text)
-		comment(out, "  ", "NOT IN FORCE: "+rule.Reload.Off)
+		comment(out, "  ", "NOT IN FORCE: "+rule.Reload.Off.String())
 		out.WriteString(commented(section, "  "))
 	default:
 		out.WriteString(text)
@@ -205,7 +213,7 @@ func (rule migratedRule) keys() ruleKeys {
 	if rule.Protect != nil {
 		keys.Protect = protectKeysOf(*rule.Protect)
 	}
-	if rule.Reload != nil && rule.Reload.Off == "" {
+	if rule.Reload != nil && rule.Reload.Off.None() {
 		keys.Reload = reloadKeysOf(*rule.Reload)
 	}
 	return keys

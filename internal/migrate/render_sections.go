@@ -16,9 +16,9 @@ type migratedSection struct {
 	From []string
 	Part ir.SectionPart
 	// Notes say what is not as it was.
-	Notes []string
-	// Off is why the section is a comment; empty: it is in force.
-	Off string
+	Notes []ir.Reason
+	// Off is why the section is a comment; none: it is in force.
+	Off ir.Reason
 }
 
 type (
@@ -63,21 +63,21 @@ func (r Result) renderSections(out *bytes.Buffer) error {
 	sections := slices.Clone(r.Sections)
 	slices.SortStableFunc(sections, func(a, b migratedSection) int { return rank(a) - rank(b) })
 	lead := ""
-	if !slices.ContainsFunc(sections, func(s migratedSection) bool { return s.Off == "" }) {
+	if !slices.ContainsFunc(sections, func(s migratedSection) bool { return s.Off.None() }) {
 		lead = "# "
 	}
 	out.WriteString("\n" + lead + "reload:\n" + lead + "  namespaces:\n")
 	for _, section := range sections {
 		comment(out, "  ", "From "+strings.Join(section.From, "; ")+".")
 		for _, note := range section.Notes {
-			comment(out, "  ", note)
+			comment(out, "  ", note.String())
 		}
 		text, err := encode([]sectionKeys{sectionKeysOf(section.Part)})
 		if err != nil {
 			return fmt.Errorf("write a section of reload.namespaces: %w", err)
 		}
-		if section.Off != "" {
-			comment(out, "  ", "NOT IN FORCE: "+section.Off)
+		if !section.Off.None() {
+			comment(out, "  ", "NOT IN FORCE: "+section.Off.String())
 			out.WriteString(commented(indented(text), ""))
 			continue
 		}

@@ -1,16 +1,19 @@
 package notify
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/text"
 )
 
@@ -66,7 +69,7 @@ func newGroups() *groups {
 
 // add adds event, unless it only repeats a persisting condition.
 func (g *groups) add(topic topic, event events.Event, now time.Time) {
-	if topic.lasting() && g.repeats(event, now) {
+	if topic.lasting() && g.repeats(event, now) && event.Persisting {
 		return
 	}
 	about := subject{event.Reason, event.Rule}
@@ -148,8 +151,12 @@ func (in *group) text(about subject) string {
 	return strings.Join(lines, "\n")
 }
 
+// inert keeps what users wrote, such as their names, from being a mention, a link or a
+// line of its own in any of the services.
+var inert = strings.NewReplacer("<", "‹", "@", "(at)", "](", "] (", "://", ": //", "\n", " ", "\r", " ")
+
 func place(event events.Event) string {
-	return objectOf(event.About) + ": " + text.Truncate(event.Note, maxNote)
+	return inert.Replace(objectOf(event.About) + ": " + text.Truncate(event.Note, maxNote))
 }
 
 func objectOf(ref *corev1.ObjectReference) string {
@@ -160,4 +167,57 @@ func objectOf(ref *corev1.ObjectReference) string {
 		return ref.Kind + " " + ref.Name
 	}
 	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+}
+
+// maxWaiting is the maximum number of waiting reports for one receiver: an hour
+// of a dozen subjects.
+const maxWaiting = 100
+
+// outbox is a queue of the reports for one receiver.
+type outbox struct {
+	mu      sync.Mutex
+	waiting []report
+	filled  loop.Wake
+}
+
+func newOutbox() *outbox { return &outbox{filled: loop.NewWake()} }
+
+// put adds a report. If the outbox is full, it drops the oldest one and returns
+// false.
+func (o *outbox) put(one report) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting = append(o.waiting, one)
+	room := len(o.waiting) <= maxWaiting
+	if !room {
+		o.waiting = o.waiting[1:]
+	}
+	o.filled.Notify()
+	return room
+}
+
+// get waits for the oldest report and removes it. It returns false when ctx
+// ends.
+func (o *outbox) get(ctx context.Context) (report, bool) {
+	for {
+		if one, found := o.pop(); found {
+			return one, true
+		}
+		select {
+		case <-ctx.Done():
+			return report{}, false
+		case <-o.filled:
+		}
+	}
+}
+
+func (o *outbox) pop() (report, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.waiting) == 0 {
+		return report{}, false
+	}
+	one := o.waiting[0]
+	o.waiting = o.waiting[1:]
+	return one, true
 }

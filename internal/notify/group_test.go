@@ -17,7 +17,7 @@ var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 func conflict(rule, namespace string) events.Event {
 	return events.Event{
 		Rule: rule, About: &corev1.ObjectReference{Kind: "Secret", Namespace: namespace, Name: "blogsecret"},
-		Warning: true, Reason: "Conflict", Note: "is not Headwater's",
+		Warning: true, Persisting: true, Reason: "Conflict", Note: "is not Headwater's",
 	}
 }
 
@@ -117,6 +117,30 @@ func TestALongNoteIsShortened(t *testing.T) {
 	text := place(event)
 	require.Less(t, len(text), maxNote+50)
 	require.True(t, strings.HasSuffix(text, "ü…"))
+}
+
+// Names of users, and of their clients, are what they chose.
+func TestWhatUsersWriteMentionsNobodyAndLinksNowhere(t *testing.T) {
+	for sentence, name := range map[string]string{
+		"Slack, everybody":            "<!channel>",
+		"Slack, a link":               "<https://evil.example|sign in>",
+		"Discord, everybody":          "@everyone",
+		"Mattermost, everybody":       "x @all",
+		"Google Chat, everybody":      "<users/all>",
+		"Teams, a link":               "[sign in](https://evil.example)",
+		"an address":                  "https://evil.example",
+		"a line that looks like ours": "x\nHeadwater: all is well",
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			g := newGroups()
+			event := conflict("a", "x")
+			event.Note = "denied update by " + name
+			g.add(topicDenied, event, start)
+			text := texts(g.take(start.Add(gather)))[0]
+			require.NotRegexp(t, `[<@]|\]\(|://`, text)
+			require.Len(t, strings.Split(text, "\n"), 2)
+		})
+	}
 }
 
 func TestOnlyABreakerIsAWaitWorthReporting(t *testing.T) {

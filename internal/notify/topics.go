@@ -1,6 +1,8 @@
 package notify
 
-import "github.com/headwater-k8s/headwater/internal/kube/events"
+import (
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+)
 
 // topic is a kind of Event that a receiver can subscribe to.
 type topic string
@@ -16,30 +18,34 @@ const (
 	topicTampered   topic = "Tampered"   // a webhook or policy was changed and restored
 	topicUnproven   topic = "Unproven"   // a rule could not be verified
 	topicInvalid    topic = "Invalid"    // an invalid configuration or certificate
+	topicRulesHeld  topic = "RulesHeld"  // a configuration that removes too much waits for an approval
 	topicPropagated topic = "Propagated" // a change reached every clone
 	topicReloaded   topic = "Reloaded"   // consumers were restarted or refreshed
 	// topicRolloutStuck: a restarted workload does not complete its rollout.
-	topicRolloutStuck topic = "RolloutStuck"
+	topicRolloutStuck   topic = "RolloutStuck"
+	topicLeaderFlapping topic = "LeaderFlapping" // the leader changes again and again
 	// Topics of rules with a delivery.
 	topicDeliveryStarted    topic = "DeliveryStarted" // a revision starts with its first stage
 	topicStagePassed        topic = "StagePassed"
 	topicDelivered          topic = "Delivered"          // a revision passed every stage
 	topicRejected           topic = "Rejected"           // a revision is not valid
 	topicDeliveryRolledBack topic = "DeliveryRolledBack" // a revision failed its gate
+	topicNoEvidence         topic = "NoEvidence"         // no consumer has run a revision
+	topicAwaitingApproval   topic = "AwaitingApproval"   // a stage passed, and somebody must promote
 )
 
 // Topics lists all topics.
 func Topics() []topic {
 	return []topic{
-		topicMissing, topicFailed, topicHeld, topicConflict, topicRefused, topicDenied, topicTampered, topicUnproven, topicInvalid, topicPropagated, topicReloaded, topicRolloutStuck,
-		topicDeliveryStarted, topicStagePassed, topicDelivered, topicRejected, topicDeliveryRolledBack,
+		topicMissing, topicFailed, topicHeld, topicConflict, topicRefused, topicDenied, topicTampered, topicUnproven, topicInvalid, topicRulesHeld, topicPropagated, topicReloaded, topicRolloutStuck, topicLeaderFlapping,
+		topicDeliveryStarted, topicStagePassed, topicDelivered, topicRejected, topicDeliveryRolledBack, topicNoEvidence, topicAwaitingApproval,
 	}
 }
 
 // byDefault lists the default topics: those that need attention by the platform
 // team. It omits topics that users can trigger at will.
 func byDefault() []topic {
-	return []topic{topicMissing, topicFailed, topicHeld, topicConflict, topicRefused, topicTampered, topicUnproven, topicInvalid, topicRolloutStuck, topicRejected, topicDeliveryRolledBack}
+	return []topic{topicMissing, topicFailed, topicHeld, topicConflict, topicRefused, topicTampered, topicUnproven, topicInvalid, topicRulesHeld, topicRolloutStuck, topicLeaderFlapping, topicRejected, topicDeliveryRolledBack, topicNoEvidence, topicAwaitingApproval}
 }
 
 // topics maps the reason of an Event to its topic. Events with another reason
@@ -47,19 +53,22 @@ func byDefault() []topic {
 var topics = map[string]topic{
 	"SourceMissing": topicMissing,
 
-	"CloneFailed":    topicFailed,
-	"RestartFailed":  topicFailed,
-	"RefreshFailed":  topicFailed,
-	"AdoptFailed":    topicFailed,
-	"MayReadOldData": topicFailed,
-	"StampReverted":  topicFailed,
-	"TargetLost":     topicFailed,
+	"CloneFailed":      topicFailed,
+	"AdmissionChanges": topicFailed,
+	"RestartFailed":    topicFailed,
+	"RefreshFailed":    topicFailed,
+	"AdoptFailed":      topicFailed,
+	"MayReadOldData":   topicFailed,
+	"StampReverted":    topicFailed,
+	"RestartReverted":  topicFailed,
+	"TargetLost":       topicFailed,
 
 	"MassRemoval":   topicHeld,
 	"SourceEmptied": topicHeld,
 	"KeyMissing":    topicHeld,
 	"Invalid":       topicHeld,
 	"DeliveryHeld":  topicHeld,
+	"EmptyStage":    topicHeld,
 	"RestartHeld":   topicHeld,
 	"RestartWaits":  topicHeld, // only as a warning, from the breaker
 
@@ -84,16 +93,21 @@ var topics = map[string]topic{
 
 	"ConfigInvalid":       topicInvalid,
 	"CertificateUnusable": topicInvalid,
+	"RulesHeld":           topicRulesHeld,
 
 	"Propagated": topicPropagated,
 
 	"RolloutStuck": topicRolloutStuck,
+
+	"LeaderFlapping": topicLeaderFlapping,
 
 	"DeliveryStarted":    topicDeliveryStarted,
 	"StagePassed":        topicStagePassed,
 	"Delivered":          topicDelivered,
 	"Rejected":           topicRejected,
 	"DeliveryRolledBack": topicDeliveryRolledBack,
+	"NoEvidence":         topicNoEvidence,
+	"AwaitingApproval":   topicAwaitingApproval,
 
 	"Reloaded":     topicReloaded, // owners see one Event on each consumer
 	"FieldsSet":    topicReloaded,
@@ -114,7 +128,7 @@ func topicOf(event events.Event) topic {
 // seenByAll reports whether every replica emits Events of t. Only the leader
 // reports these. Other Events come from one replica, which may not be the
 // leader: for example the one that answered a review.
-func (t topic) seenByAll() bool { return t == topicInvalid }
+func (t topic) seenByAll() bool { return t == topicInvalid || t == topicRulesHeld }
 
 // lasting reports whether t is about persisting conditions. Their Events
 // repeat, because the API server deletes Events after an hour.

@@ -94,7 +94,10 @@ func TestWhatHasNoNamesCannotBeListedByName(t *testing.T) {
 }
 
 func TestAControlCharacterNeverReachesATerminal(t *testing.T) {
-	text, err := Options{}.Text(teams{[]team{{Name: "a\x1b[31mb"}}})
-	require.NoError(t, err)
-	require.NotContains(t, text, "\x1b")
+	for _, format := range []Format{"", Name, "custom-columns=A:.name", "jsonpath={.teams[*].name}"} {
+		text, err := Options{Format: format}.Text(teams{[]team{{Name: "a\x1b[31mb"}}})
+		require.NoError(t, err, format)
+		require.NotContains(t, text, "\x1b", format)
+		require.Contains(t, text, "[31mb", format)
+	}
 }

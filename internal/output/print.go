@@ -7,8 +7,12 @@ import (
 	"io"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/headwater-k8s/headwater/internal/text"
 )
 
 // Printable can be printed in every format but Name: as data by its fields in JSON.
@@ -42,14 +46,14 @@ func (o Options) Print(out io.Writer, what Printable) error {
 
 // Text returns what as lines, of which none is empty at either end.
 func (o Options) Text(what Printable) (string, error) {
-	text, err := o.text(what)
+	printed, err := o.text(what)
 	if err != nil {
 		return "", fmt.Errorf("print: %w", err)
 	}
-	if text = strings.Trim(text, "\n"); text != "" {
-		text += "\n"
+	if printed = text.Printable(strings.Trim(printed, "\n")); printed != "" {
+		printed += "\n"
 	}
-	return text, nil
+	return printed, nil
 }
 
 func (o Options) text(what Printable) (string, error) {
@@ -94,4 +98,42 @@ func (f Format) fields(document map[string]any) (string, error) {
 	var selected strings.Builder
 	err = printer.PrintObj(&unstructured.Unstructured{Object: document}, &selected)
 	return selected.String(), err
+}
+
+// Writer writes the form for people.
+type Writer struct {
+	io.Writer
+
+	options Options
+}
+
+// Writer returns a Writer on out.
+func (o Options) Writer(out io.Writer) *Writer { return &Writer{out, o} }
+
+// Wide reports whether the user asked for more columns.
+func (w *Writer) Wide() bool { return w.options.Format == Wide }
+
+// Rows writes rows below their headers. The last columns, with the headers wide, are
+// only shown if the user asked for more columns.
+func (w *Writer) Rows(rows [][]string, headers []string, wide ...string) {
+	table := &metav1.Table{}
+	for _, header := range headers {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: header, Type: "string"})
+	}
+	for _, header := range wide {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: header, Type: "string", Priority: 1})
+	}
+	for _, row := range rows {
+		cells := make([]any, 0, len(row))
+		for _, cell := range row {
+			cells = append(cells, cell)
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+	}
+	printer := printers.NewTablePrinter(printers.PrintOptions{NoHeaders: w.options.NoHeaders, Wide: w.Wide()})
+	var text strings.Builder
+	_ = printer.PrintObj(table, &text) // fails only if the writer does
+	for line := range strings.Lines(text.String()) {
+		_, _ = fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
 }

@@ -12,6 +12,11 @@ const waitsMost = 50
 type Conditions struct {
 	// File is nil while the configuration on disk is the one in force.
 	File *File `json:"file"`
+	// Todos are the rules that are not ready, in the order of the rules; nil while that is
+	// not known.
+	Todos []Todo `json:"todos"`
+	// Doubt is why RuleStatuses, and so Todos, may be old; empty if they are not.
+	Doubt string `json:"doubt"`
 	// Rules are those in force, in their order.
 	Rules []Rule `json:"rules"`
 	Waits waits  `json:"waits"`
@@ -22,10 +27,23 @@ type Conditions struct {
 	Refusals bool `json:"refusals"`
 }
 
-// File is a configuration on disk that is not valid. The last one that was
-// stays in force.
+// Todo is a rule that is not ready, and what to do about it.
+type Todo struct {
+	Rule    string `json:"rule"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Person is true if it does not go on by itself. Command then shows more, or lets it
+	// go on.
+	Person  bool   `json:"person"`
+	Command string `json:"command"`
+}
+
+// File is a configuration on disk that is not valid, or held. The last one that was
+// neither stays in force.
 type File struct {
 	Name string `json:"name"`
+	// Held is true if it is valid, and waits for an approval.
+	Held bool `json:"held"`
 	// Since is when it was read.
 	Since  time.Time `json:"since"`
 	Faults []Fault   `json:"faults"`
@@ -45,6 +63,8 @@ type Rule struct {
 	Name string `json:"name"`
 	// Syncs is true for one that is in the grid.
 	Syncs bool `json:"syncs"`
+	// Suspended is true while nothing is written for it.
+	Suspended bool `json:"suspended"`
 	// Missing says what is missing when the rule has no source.
 	Missing string `json:"missing"`
 	// Mode is what it does to an edit that it does not allow: Enforce, Warn or

@@ -45,7 +45,8 @@ type Stage struct {
 	// Namespaces is how many it has, Have how many of them have Delivery.Wanted.
 	Namespaces int `json:"namespaces"`
 	Have       int `json:"have"`
-	// Healthy, Pending and Unhealthy are how the gate judges the namespaces of a stage
+	// Healthy counts the consumers that have run the revision, Pending those that are waited
+	// for, and Unhealthy the namespaces in which one fails, of a stage
 	// that the delivery has reached.
 	Healthy   int `json:"healthy"`
 	Pending   int `json:"pending"`

@@ -14,13 +14,6 @@ const (
 	// interval is how often the grid is brought up to date while somebody
 	// looks.
 	interval = 250 * time.Millisecond
-	// share bounds what that costs: after a look that took long, the next waits
-	// this many times as long, up to longest.
-	share   = 10
-	longest = time.Second
-	// refillEvery is how often the hub reads the status of all targets again, in case
-	// it missed a change.
-	refillEvery = time.Minute
 	// linger is how long the hub keeps the grid up to date after the last browser
 	// disconnected, so that a page that is loaded again finds it.
 	linger = 10 * time.Second
@@ -36,6 +29,9 @@ type Leadership struct {
 	// that it is this one, which still has to see everything.
 	Leader string `json:"leader"`
 	Itself bool   `json:"itself"`
+	// Unconfirmed is since when nobody was seen to renew the leader's lease; zero while
+	// somebody does.
+	Unconfirmed time.Time `json:"unconfirmed,omitzero"`
 	// Replica is this one, Namespace the one that all are in.
 	Replica   string `json:"replica"`
 	Namespace string `json:"namespace"`
@@ -49,13 +45,15 @@ type subject interface {
 	Conditions() Conditions
 	// Deliveries are those of the rules in force.
 	Deliveries() Deliveries
-	// Rules are those in force that sync, in their order.
+	// Rules are those in force that sync, in their order, and then those that only clones
+	// name. Rules brings up to date what Changes and Places report.
 	Rules() []string
-	// Survey reports on every place there is.
-	Survey(report func(grid.Place))
-	// Glance returns a function that finds what there is in one place; it is
-	// used for places that are looked at together.
-	Glance() func(grid.Target) []grid.Place
+	// Changes reports each namespace in which a place stands otherwise than at an earlier
+	// version, which is 0 at first, and returns the present one. all is true if it reported
+	// every namespace with places.
+	Changes(version uint64, report func(namespace string)) (now uint64, all bool)
+	// Places reports the wanted places in namespace, or in all if that is empty.
+	Places(namespace string, wanted func(rule string, state grid.State) bool, report func(grid.Place))
 }
 
 // hub keeps the grid up to date while somebody looks, and sends everybody who
@@ -70,16 +68,14 @@ type hub struct {
 	looking sync.WaitGroup
 
 	mu sync.Mutex
-	// grid is nil until the first look, and where the work is not done.
-	grid *grid.Grid
-	// rules are those in force when grid was made, which may have more.
-	rules    []string
+	// grid is nil until the first look, and where the work is not done. version is what it
+	// shows.
+	grid     *grid.Grid
+	version  uint64
 	standing *Leadership
 	// conditions and deliveries are the latest, as they were sent.
 	conditions, deliveries []byte
-	// seen is since when places were seen to stand so, by the grid before this one.
-	seen    grid.FirstSeen
-	viewers map[*viewer]struct{}
+	viewers                map[*viewer]struct{}
 	// running is true while look is called; idle is since when for nobody.
 	running bool
 	idle    time.Time
@@ -125,7 +121,6 @@ func (b *hub) join() *viewer {
 	}
 	if !b.running {
 		b.running = true
-		b.feed.watch(true)
 		b.looking.Go(b.run)
 	}
 	return v
@@ -140,15 +135,12 @@ func (b *hub) leave(v *viewer) {
 
 // run looks until nobody has for a while.
 func (b *hub) run() {
-	var filled time.Time
 	for {
-		began := b.now()
-		b.look(&filled)
-		wait := min(max(interval, share*b.now().Sub(began)), longest)
+		b.look()
 		select {
 		case <-b.ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(interval):
 		}
 		if b.abandoned() {
 			return
@@ -163,29 +155,17 @@ func (b *hub) abandoned() bool {
 	if len(b.viewers) > 0 || b.now().Sub(b.idle) < linger {
 		return false
 	}
-	b.drop()
-	b.running, b.standing, b.conditions, b.deliveries = false, nil, nil, nil
-	b.feed.watch(false)
+	b.grid, b.running, b.standing, b.conditions, b.deliveries = nil, false, nil, nil, nil
 	return true
 }
 
-// look brings everything up to date once. filled is when all was looked at
-// last.
-func (b *hub) look(filled *time.Time) {
+// look brings everything up to date once.
+func (b *hub) look() {
 	standing := b.subject.Standing()
 	b.sendLeadership(standing)
 	b.sendConditions(b.subject.Conditions())
 	if standing.Here {
-		rules := b.subject.Rules()
-		touched, all := b.feed.takeTouched()
-		if all || b.now().Sub(*filled) >= refillEvery || !b.knows(rules) {
-			*filled = b.now()
-			b.fill(rules)
-			b.sendDeliveries(true)
-		} else {
-			b.refresh(touched)
-			b.sendDeliveries(len(touched) > 0)
-		}
+		b.sendDeliveries(b.refresh())
 	}
 	b.broadcast(b.feed.whatIsNew()...)
 }
@@ -194,7 +174,7 @@ func (b *hub) sendLeadership(standing Leadership) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !standing.Here {
-		b.drop()
+		b.grid = nil
 	}
 	if b.standing == nil || *b.standing != standing {
 		b.standing = &standing
@@ -212,61 +192,37 @@ func (b *hub) sendConditions(conditions Conditions) {
 	}
 }
 
-// drop forgets the grid but for since when what was not in sync was seen so.
-// The lock is held.
-func (b *hub) drop() {
-	if b.grid != nil {
-		b.seen, b.grid = b.grid.FirstSeen(), nil
+// refresh brings the grid up to date, and makes a new one of other rules. It reports
+// whether anything changed. Only run calls it, which alone sets the grid.
+func (b *hub) refresh() (changed bool) {
+	shown, since, rules := b.grid, b.version, b.subject.Rules()
+	if shown == nil || !slices.Equal(shown.Rules(), rules) {
+		shown, since = grid.NewGrid(rules), 0
 	}
-}
-
-// knows reports whether there is a grid of these rules. It has those beside
-// that clones name and the file does not.
-func (b *hub) knows(rules []string) bool {
+	var namespaces []string
+	version, all := b.subject.Changes(since, func(namespace string) { namespaces = append(namespaces, namespace) })
+	if all {
+		namespaces = append(namespaces, shown.Namespaces()...)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.grid != nil && slices.Equal(b.rules, rules)
-}
-
-func (b *hub) fill(rules []string) {
-	all := slices.Clone(rules)
-	var places []grid.Place
-	b.subject.Survey(func(place grid.Place) {
-		if !slices.Contains(all, place.Rule) {
-			all = append(all, place.Rule)
-		}
-		places = append(places, place)
-	})
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.rules = rules
-	if b.grid != nil && slices.Equal(b.grid.Rules(), all) {
-		b.grid.Fill(places, b.now())
+	for _, namespace := range namespaces {
+		shown.Set(namespace, b.places(namespace, func(string, grid.State) bool { return true }))
+	}
+	b.version = version
+	if shown == b.grid {
 		b.sendDelta()
-		return
+		return len(namespaces) > 0
 	}
-	b.drop()
-	b.grid = grid.NewGrid(all)
-	b.grid.Recall(b.seen)
-	b.grid.Fill(places, b.now())
+	b.grid = shown
 	b.grid.Take()
 	b.sendAll(message("grid", b.grid.Snapshot()))
+	return true
 }
 
-func (b *hub) refresh(touched map[grid.Target]struct{}) {
-	if len(touched) == 0 {
-		return
-	}
-	look, found := b.subject.Glance(), make(map[grid.Target][]grid.Place, len(touched))
-	for target := range touched {
-		found[target] = look(target)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for target, places := range found {
-		b.grid.Set(target, places, b.now())
-	}
-	b.sendDelta()
+func (b *hub) places(namespace string, wanted func(string, grid.State) bool) (places []grid.Place) {
+	b.subject.Places(namespace, wanted, func(place grid.Place) { places = append(places, place) })
+	return places
 }
 
 // sendDelta sends what changed. The lock is held.
@@ -290,22 +246,26 @@ func (b *hub) sendAll(told []byte) {
 	}
 }
 
-// list and at are nil while there is no grid.
-func (b *hub) list(filter grid.Filter) *grid.List {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.grid == nil {
-		return nil
-	}
-	list := b.grid.List(filter)
-	return &list
+// list and at are empty while there is no grid.
+func (b *hub) list(filter grid.Filter) grid.List {
+	return grid.ListOf(filter, func(report func(grid.Place)) {
+		if b.shows() {
+			b.subject.Places("", filter.Wants, report)
+		}
+	})
 }
 
 func (b *hub) at(rule, namespace string) []grid.Place {
+	places := []grid.Place{}
+	if b.shows() && namespace != "" {
+		places = append(places, b.places(namespace, func(of string, _ grid.State) bool { return of == rule })...)
+	}
+	slices.SortFunc(places, grid.ComparePlaces)
+	return places
+}
+
+func (b *hub) shows() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.grid == nil {
-		return nil
-	}
-	return b.grid.At(rule, namespace)
+	return b.grid != nil
 }

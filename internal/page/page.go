@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
@@ -111,46 +110,6 @@ func (p *Page) document(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(p.html) // an error says that the reader went away
 }
 
-// placeJSON is a Place as the page reads it.
-type placeJSON struct {
-	Kind      string     `json:"kind"`
-	Namespace string     `json:"namespace"`
-	Name      string     `json:"name"`
-	Rule      string     `json:"rule"`
-	Source    string     `json:"source"`
-	State     grid.State `json:"state"`
-	Reason    string     `json:"reason"`
-	Why       string     `json:"why"`
-	Since     time.Time  `json:"since"`
-	Seen      bool       `json:"seen"`
-	Revision  int        `json:"revision,omitempty"`
-	Consumers string     `json:"consumers,omitempty"`
-}
-
-func placesJSON(places []grid.Place) []placeJSON {
-	all := make([]placeJSON, 0, len(places))
-	for _, place := range places {
-		all = append(all, placeJSON{
-			place.Kind, place.Namespace, place.Name, place.Rule, place.Source,
-			place.State, place.Reason, place.Why, place.Since, place.Seen, place.Revision, place.Consumers,
-		})
-	}
-	return all
-}
-
-// groupJSON is a Group as the page reads it.
-type groupJSON struct {
-	Key    string      `json:"key"`
-	State  grid.State  `json:"state"`
-	Reason string      `json:"reason"`
-	Why    string      `json:"why"`
-	Total  int         `json:"total"`
-	Rules  int         `json:"rules"`
-	Since  time.Time   `json:"since"`
-	Seen   bool        `json:"seen"`
-	Places []placeJSON `json:"places"`
-}
-
 // list answers with groups of the clones that the query chooses: rule, text,
 // and states by name with commas between. With the key of a group it answers
 // with that group alone, and names more of its clones.
@@ -170,27 +129,13 @@ func (p *Page) list(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	answer := struct {
-		Total int `json:"total"`
-		// Hidden is how many groups are left out.
-		Hidden int         `json:"hidden"`
-		Groups []groupJSON `json:"groups"`
-	}{Groups: []groupJSON{}}
-	if list := p.hub.list(filter); list != nil {
-		answer.Total, answer.Hidden = list.Total, list.Hidden
-		for _, group := range list.Groups {
-			answer.Groups = append(answer.Groups, groupJSON{
-				group.Key, group.State, group.Reason, group.Why, group.Total, group.Rules, group.Since, group.Seen, placesJSON(group.Places),
-			})
-		}
-	}
-	writeJSON(w, answer)
+	writeJSON(w, p.hub.list(filter))
 }
 
 // cell answers with what a rule has in a namespace.
 func (p *Page) cell(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	writeJSON(w, placesJSON(p.hub.at(query.Get("rule"), query.Get("namespace"))))
+	writeJSON(w, p.hub.at(query.Get("rule"), query.Get("namespace")))
 }
 
 func writeJSON(w http.ResponseWriter, answer any) {

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
 
 const (
@@ -51,53 +49,6 @@ func message(event string, data any) []byte {
 		panic(fmt.Sprintf("event %s cannot be written as JSON: %v", event, err)) // a programming error, caught by the first test
 	}
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, text)
-}
-
-// spreadMessage is a Spread with its curve.
-type spreadMessage struct {
-	grid.Spread
-
-	Points []grid.Point `json:"points"`
-}
-
-func messageOf(spreads []*grid.Spread) []byte {
-	all := make([]spreadMessage, 0, len(spreads))
-	for _, spread := range spreads {
-		all = append(all, spreadMessage{*spread, spread.Curve.Points()})
-	}
-	return message("spreads", all)
-}
-
-// everything is what somebody who comes is told.
-func (f *Feed) everything() [][]byte {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return [][]byte{
-		messageOf(f.latest()), message("denials", f.denials.Notes()), message("reloads", f.reloads.Notes()),
-	}
-}
-
-// whatIsNew is what changed since it was last called.
-func (f *Feed) whatIsNew() (told [][]byte) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var spreads []*grid.Spread
-	for key := range f.news.spreads {
-		if spread := f.spreads[key]; spread != nil {
-			spreads = append(spreads, spread)
-		}
-	}
-	if len(spreads) > 0 {
-		told = append(told, messageOf(spreads))
-	}
-	if f.news.denials {
-		told = append(told, message("denials", f.denials.Notes()))
-	}
-	if f.news.reloads {
-		told = append(told, message("reloads", f.reloads.Notes()))
-	}
-	f.news = news{spreads: map[spreadKey]bool{}}
-	return told
 }
 
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {

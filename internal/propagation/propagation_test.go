@@ -23,8 +23,38 @@ func TestWhatGoesCopies(t *testing.T) {
 		"a slash by itself":                  {[]string{"example.org/*"}, "example.org/team", true},
 		"never what is Headwater's":          {[]string{"*"}, "headwater.dev/clone", false},
 		"never by what other tools claim it": {[]string{"*"}, "kubectl.kubernetes.io/last-applied-configuration", false},
+		"a tool's option, but not its claim": {[]string{"argocd.argoproj.io/*"}, "argocd.argoproj.io/secret-type", true},
+		"nor a claim beside the options":     {[]string{"argocd.argoproj.io/*"}, "argocd.argoproj.io/tracking-id", false},
 	} {
 		t.Run(sentence, func(t *testing.T) { require.Equal(t, tc.want, Copies(tc.globs, tc.key)) })
+	}
+}
+
+func TestAGlobThatMatchesOnlyClaimsNeverCopies(t *testing.T) {
+	for glob, never := range map[string]bool{
+		"argocd.argoproj.io/tracking-id":     true,
+		"argocd.argoproj.io/tracking-id*":    false,
+		"argocd.argoproj.io/sync-options":    false,
+		"argocd.argoproj.io/compare-options": false,
+		"helm.sh/resource-policy":            false,
+		"meta.helm.sh/release-*":             true,
+		"meta.helm.sh/*":                     true,
+		"meta.helm*":                         false,
+		"headwater.dev/[a-z]*":               true,
+		"*":                                  false,
+	} {
+		require.Equal(t, never, NeverCopies(glob) != "", glob)
+	}
+}
+
+func TestEveryClaimHasAReasonAndIsOneKeyOrAPrefix(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range claims {
+		require.NotEmpty(t, c.why, c.key)
+		require.False(t, seen[c.key], c.key)
+		seen[c.key] = true
+		require.Equal(t, c.why, Forbidden(strings.TrimSuffix(c.key, "/")+map[bool]string{true: "/any"}[strings.HasSuffix(c.key, "/")]))
+		require.Empty(t, Forbidden("other."+c.key))
 	}
 }
 
@@ -44,6 +74,8 @@ func FuzzPattern(f *testing.F) {
 		{"é$|(", "é$|("},
 		{"a\nb", "a\nb"},
 		{"kubectl.kubernetes.io/*", "kubectl.kubernetes.io/x"},
+		{"meta.helm.sh/*", "meta.helm.sh/x"},
+		{"kapp.k14s.io/*", "kapp.k14s.io/original-diff-md5"},
 	} {
 		f.Add(seed[0], seed[1])
 	}

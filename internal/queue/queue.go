@@ -60,8 +60,8 @@ func New[K comparable](options Options, reconcile func(context.Context, K) error
 	return r
 }
 
-// OnAdd sets a function that is called for every added key, with or without
-// delay. It must not block. Call OnAdd before Open.
+// OnAdd sets a function that is called for every key, with or without delay, also while
+// the Runner is closed. It must not block. Call OnAdd before the first key.
 func (r *Runner[K]) OnAdd(added func(key K)) { r.added = added }
 
 // OnDrained sets a function that is called once in each Run: when all keys
@@ -103,8 +103,8 @@ func (r *Runner[K]) Fresh(key K) {
 		at := unique.Make(key)
 		lanes.promote(at)
 		queue.Add(at)
-		r.added(key)
 	}
+	r.added(key)
 }
 
 // FreshAfter adds a fresh key after delay; at once if there is none.
@@ -119,16 +119,16 @@ func (r *Runner[K]) FreshAfter(key K, delay time.Duration) {
 		lanes.promote(at)
 		r.delay(at, delay)
 		queue.AddAfter(at, delay)
-		r.added(key)
 	}
+	r.added(key)
 }
 
 // Bulk adds a key that waits until no fresh key is left.
 func (r *Runner[K]) Bulk(key K) {
 	if queue, _ := r.current(); queue != nil {
 		queue.Add(unique.Make(key))
-		r.added(key)
 	}
+	r.added(key)
 }
 
 // After adds a bulk key after delay.
@@ -137,8 +137,8 @@ func (r *Runner[K]) After(key K, delay time.Duration) {
 		at := unique.Make(key)
 		r.delay(at, delay)
 		queue.AddAfter(at, delay)
-		r.added(key)
 	}
+	r.added(key)
 }
 
 func (r *Runner[K]) current() (workqueue.TypedRateLimitingInterface[item[K]], *lanes[item[K]]) {

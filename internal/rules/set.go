@@ -17,6 +17,9 @@ type Base struct {
 	Source Source
 	// Validator checks the content of the source; nil if the rule has no checks.
 	Validator *validate.Validator
+	// Suspended is true while nothing is written for the rule: no clone, no delivery, no
+	// consumer. It still protects.
+	Suspended bool
 	// selector is nil for a source given by name.
 	selector labels.Selector
 }

@@ -18,7 +18,7 @@ const patience = time.Minute
 func Build(f *Facts, before *Status, now time.Time) (status Status, again time.Duration) {
 	now = now.UTC().Truncate(time.Second)
 	f.recall(before)
-	status = Status{ConfigurationRevision: f.ConfigurationRevision, Removed: f.Removed, LastPropagation: before.LastPropagation}
+	status = Status{ConfigurationRevision: f.ConfigurationRevision, Removed: f.Removed, LastPropagation: before.LastPropagation, Held: f.Held, History: f.History}
 	if f.Clones != nil {
 		status.Clones = f.Clones.summary()
 		status.Problems, status.MoreProblems = f.Clones.problems.ranked()
@@ -54,8 +54,12 @@ func protectionOf(all []finding) string {
 // recall takes from before what this process cannot know yet: a leader that starts
 // has not tried the protection, nor judged the delivery.
 func (f *Facts) recall(before *Status) {
+	if last := before.Condition(ConfigurationValid); last != nil && last.Reason == NotCompared && before.ConfigurationRevision == f.ConfigurationRevision {
+		f.NotCompared = true // another process found out
+	}
 	f.recallProtection(before.Condition(Protected))
 	f.recallDelivery(before.Delivery)
+	f.recallHistory(before.History)
 }
 
 func (f *Facts) recallProtection(last *metav1.Condition) {
@@ -82,8 +86,8 @@ func (f *Facts) outlast(all []finding, before *Status, now time.Time) (again tim
 			continue
 		}
 		since := now
-		if last := before.Condition(one.Type); last != nil && last.Status == one.Status && last.Reason == one.Reason {
-			since = last.LastTransitionTime.Time
+		if last := before.Condition(one.Type); last != nil && last.Reason == one.Reason {
+			since = dated(one.Condition, before, now).LastTransitionTime.Time
 		}
 		if one.Type == Synced && !f.Clones.failingSince.IsZero() {
 			since = f.Clones.failingSince
@@ -120,8 +124,9 @@ func summarized(all []finding, f *Facts) []finding {
 	}
 	if worst < 0 {
 		message := "sources and clones are as the rule says"
-		if f.Removed {
-			message = all[0].Message
+		synced := slices.IndexFunc(all, func(one finding) bool { return one.Type == Synced })
+		if f.Removed || synced >= 0 && all[synced].Reason != "InSync" {
+			message = all[synced].Message // it names what is not
 		}
 		return []finding{found(Ready, metav1.ConditionTrue, readyReason(f), message, fine)}
 	}
@@ -139,10 +144,10 @@ func readyReason(f *Facts) string {
 	return "Ready"
 }
 
-// dated sets since when the condition has its status.
+// dated sets since when the condition has its status. A time to come is somebody else's.
 func dated(condition metav1.Condition, before *Status, now time.Time) metav1.Condition {
 	condition.LastTransitionTime = metav1.NewTime(now)
-	if last := before.Condition(condition.Type); last != nil && last.Status == condition.Status {
+	if last := before.Condition(condition.Type); last != nil && last.Status == condition.Status && !last.LastTransitionTime.After(now) {
 		condition.LastTransitionTime = last.LastTransitionTime
 	}
 	return condition

@@ -2,6 +2,7 @@ package rulestatus
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,12 +55,12 @@ func abnormal(s Status) string {
 	return ""
 }
 
-func TestNumbersAreEnoughUnlessACloneNeedsAttention(t *testing.T) {
-	require.Equal(t, clones(clone("a", survey.Current, ""), clone("b", survey.Current, ""), clone("c", survey.Behind, "")),
-		Counted(map[survey.Status]int{survey.Current: 2, survey.Behind: 1}))
-	for _, status := range []survey.Status{survey.Conflicting, survey.Refused, survey.Held, survey.Fighting, survey.Failed} {
-		require.Nil(t, Counted(map[survey.Status]int{survey.Current: 2, status: 1}), status)
-	}
+func TestNumbersAreEnoughOfClonesThatNeedNoAttention(t *testing.T) {
+	visited := &Facts{Clones: clones(clone("a", survey.Current, ""), clone("b", survey.Current, ""), clone("c", survey.Behind, ""))}
+	counted := &Facts{Clones: NewCloneFacts()}
+	counted.Clones.Count(survey.Current, 2)
+	counted.Clones.Count(survey.Behind, 1)
+	require.Equal(t, build(t, visited, &Status{}, now), build(t, counted, &Status{}, now))
 }
 
 func TestReadySaysWhyARuleIsNot(t *testing.T) {
@@ -75,8 +76,11 @@ func TestReadySaysWhyARuleIsNot(t *testing.T) {
 		}, "Conflict", Stalled},
 		"a removal is held":                       {func(f *Facts) { f.Clones = clones(clone("a", survey.Held, "held")) }, "Held", Stalled},
 		"a write has just failed":                 {func(f *Facts) { f.Clones = clones(clone("a", survey.Failed, "quota")) }, "Failed", Reconciling},
+		"there is nothing to clone to":            {func(f *Facts) { f.Clones = clones() }, "Ready", ""},
 		"a source is missing since now":           {func(f *Facts) { f.Missing = "no source" }, "SourceMissing", Reconciling},
-		"a changed configuration is not valid":    {func(f *Facts) { f.InvalidAt = "line 3" }, "Invalid", Stalled},
+		"sources are not watched":                 {func(f *Facts) { f.Missing, f.Unwatched = "no source", "secrets" }, "NotWatched", Stalled},
+		"consumers are not watched":               {func(f *Facts) { f.Reloads, f.Unread = true, "pods" }, "NotWatched", Stalled},
+		"a changed configuration is not valid":    {func(f *Facts) { f.Refused = Refusal{Reason: "Invalid", Message: "line 3"} }, "Invalid", Stalled},
 		"changes are not denied":                  {func(f *Facts) { f.Protection.Verified = false }, "NotVerified", Stalled},
 		"nobody has tried the protection":         {func(f *Facts) { f.Protection.Known = false }, "Unknown", Reconciling},
 		"a rule that only audits is ready":        {func(f *Facts) { f.Protection.Mode = "Audit" }, "Ready", ""},
@@ -106,6 +110,40 @@ func TestReadySaysWhyARuleIsNot(t *testing.T) {
 	}
 }
 
+func TestAFewNamespacesKeepNoRuleFromBeingReadyIfItToleratesThem(t *testing.T) {
+	terminating := clone("z", survey.Behind, "the clone is being deleted")
+	terminating.Decision.Reason = plan.CloneTerminating
+	for sentence, test := range map[string]struct {
+		tolerates int
+		failing   []survey.CloneStatus
+		reason    string
+		message   string
+	}{
+		"none is tolerated by default":                    {0, []survey.CloneStatus{clone("x", survey.Conflicting, "taken")}, "Conflict", "1 of 2 clones"},
+		"one conflict of one":                             {1, []survey.CloneStatus{clone("x", survey.Conflicting, "taken")}, "Ready", "1 of 2 clones in sync: 1 conflict; sync.maxNotReady tolerates it"},
+		"two clones of one namespace":                     {1, []survey.CloneStatus{clone("x", survey.Failed, "quota"), clone("x", survey.Refused, "large")}, "Ready", "1 refused, 1 failed"},
+		"two namespaces of one":                           {1, []survey.CloneStatus{clone("x", survey.Failed, "quota"), clone("y", survey.Failed, "quota")}, "Failed", ""},
+		"what is held is never tolerated":                 {9, []survey.CloneStatus{clone("x", survey.Held, "held")}, "Held", ""},
+		"nor is a change on its way":                      {9, []survey.CloneStatus{clone("x", survey.Conflicting, "taken"), clone("y", survey.Behind, "")}, "Progressing", ""},
+		"a finalizer keeps no rule from being ready":      {0, []survey.CloneStatus{terminating}, "Ready", "a finalizer keeps 1 clone after the deletion"},
+		"but hides no other clone that is not up to date": {0, []survey.CloneStatus{terminating, clone("y", survey.Behind, "")}, "Progressing", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			facts := healthy()
+			facts.Clones = clones(append(test.failing, clone("a", survey.Current, ""))...)
+			facts.Tolerates = func(int) int { return test.tolerates }
+			status := build(t, facts, &Status{}, now)
+			require.Equal(t, test.reason, status.Condition(Ready).Reason)
+			require.Contains(t, status.Condition(Ready).Message, test.message)
+			for _, one := range test.failing {
+				if one.Status != survey.Behind || one.Decision.Reason == plan.CloneTerminating {
+					require.Contains(t, fmt.Sprint(status.Problems), one.Target.Namespace, "it is named all the same")
+				}
+			}
+		})
+	}
+}
+
 func TestWhatMayBecomeRightByItselfStallsAfterAWhile(t *testing.T) {
 	for sentence, change := range map[string]func(*Facts){
 		"a missing source": func(f *Facts) { f.Missing = "no source" },
@@ -121,6 +159,13 @@ func TestWhatMayBecomeRightByItselfStallsAfterAWhile(t *testing.T) {
 			restarted := facts()
 			restarted.Clones.failingSince = now.Add(2 * patience) // as a new leader sees it
 			require.Equal(t, Stalled, abnormal(build(t, restarted, &later, now.Add(2*patience))))
+			forged := first
+			forged.Conditions = slices.Clone(first.Conditions)
+			for i := range forged.Conditions {
+				forged.Conditions[i].LastTransitionTime = metav1.NewTime(now.Add(time.Hour))
+			}
+			corrected := build(t, facts(), &forged, now)
+			require.Equal(t, Stalled, abnormal(build(t, facts(), &corrected, now.Add(patience))), "a forged time delays nothing")
 		})
 	}
 }
@@ -171,4 +216,51 @@ func TestAStatusIsSmall(t *testing.T) {
 	status := build(t, facts, &Status{}, now)
 	require.Len(t, status.Problems, maxProblems)
 	require.Equal(t, maxGroups+1-maxProblems, status.MoreProblems)
+}
+
+func TestWhatToDoAboutARuleThatIsNotReady(t *testing.T) {
+	found := func(reason string, stalled bool) []metav1.Condition {
+		all := []metav1.Condition{{Type: Ready, Status: metav1.ConditionFalse, Reason: reason, Message: "why"}}
+		if stalled {
+			all = append(all, metav1.Condition{Type: Stalled, Status: metav1.ConditionTrue, Reason: reason})
+		}
+		return all
+	}
+	source := &Sources{Total: 1, First: []Source{{Kind: "Secret", Namespace: "src", Name: "shared"}}}
+	for sentence, test := range map[string]struct {
+		status Status
+		person bool
+		want   string
+	}{
+		"no status yet":                  {Status{}, false, ""},
+		"clones are being written":       {Status{Conditions: found("Progressing", false)}, false, ""},
+		"a delivery goes on":             {Status{Conditions: found(DeliveryDelivering, false)}, false, ""},
+		"a delivery waits for approval":  {Status{Conditions: found(DeliveryAwaitingApproval, false)}, true, "headwater promote a"},
+		"a delivery was rejected":        {Status{Conditions: found(DeliveryRejected, true)}, true, "headwater history a"},
+		"a delivery is held":             {Status{Conditions: found(DeliveryHeld, true), Clones: &Clones{}}, true, "headwater history a"},
+		"removals are held":              {Status{Conditions: found("Held", true), Clones: &Clones{ByState: map[string]int{"held": 3}}}, true, "headwater approve a --dry-run"},
+		"clones conflict":                {Status{Conditions: found("Conflict", true), Clones: &Clones{NeedAttention: 3}}, true, "headwater plan -o wide"},
+		"the source has been missing":    {Status{Conditions: found("SourceMissing", true), Sources: source}, true, "kubectl -n src events --for secret/shared"},
+		"a source of several is missing": {Status{Conditions: found("SourceMissing", true), Sources: &Sources{Total: 2}}, true, "headwater status a"},
+		"the protection is not verified": {Status{Conditions: found(protectionNotVerified, true)}, true, "headwater who-can-edit a"},
+		"the configuration is not valid": {Status{Conditions: found("Invalid", true)}, true, "headwater status a"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			todo, is := test.status.Todo("a")
+			require.True(t, is)
+			require.Equal(t, test.person, todo.Person)
+			require.Equal(t, test.want, todo.Command)
+		})
+	}
+	_, is := (&Status{Conditions: []metav1.Condition{{Type: Ready, Status: metav1.ConditionTrue}}}).Todo("a")
+	require.False(t, is)
+}
+
+func TestNoCloneAtAllIsNotCalledInSync(t *testing.T) {
+	for missing, want := range map[string]string{"": "NoNamespaces", "no source": "InSync"} {
+		facts := healthy()
+		facts.Clones, facts.Missing = clones(), missing
+		status := build(t, facts, &Status{}, now)
+		require.Equal(t, want, status.Condition(Synced).Reason)
+	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// The types of conditions. A rule has only those that concern it. Stalled and
-// Reconciling are those of kstatus: they are present only while they are true.
+// The types of conditions. A rule has only those that concern it. Stalled, Reconciling
+// and Suspended are present only while they are true; the first two are those of kstatus.
 const (
 	Ready              = "Ready"
 	ConfigurationValid = "ConfigurationValid"
@@ -23,6 +23,7 @@ const (
 	Delivered          = "Delivered"
 	Reconciling        = "Reconciling"
 	Stalled            = "Stalled"
+	Suspended          = "Suspended"
 )
 
 // The states of a delivery, which are also reasons of the condition Delivered.
@@ -31,6 +32,7 @@ const (
 	DeliveryDelivering       = "Delivering"
 	DeliveryAwaitingApproval = "AwaitingApproval"
 	DeliveryPaused           = "Paused"
+	DeliveryNoEvidence       = "NoEvidence"
 	DeliveryPinned           = "Pinned"
 	DeliveryHeld             = "Held"
 	DeliveryRejected         = "Rejected"
@@ -46,6 +48,10 @@ const (
 )
 
 const enforce = "Enforce"
+
+// NotCompared is the reason of the condition ConfigurationValid while the configuration
+// that Headwater first started with is in force.
+const NotCompared = "NotCompared"
 
 // urgency is what a condition means for Ready.
 type urgency int
@@ -80,6 +86,9 @@ func (f *Facts) findings() []finding {
 		return []finding{f.synced()}
 	}
 	all := []finding{f.configurationValid(), f.sourceFound()}
+	if f.Suspended {
+		all = append([]finding{found(Suspended, metav1.ConditionTrue, Suspended, "nothing is written for the rule while it says suspend: true; it still protects", needsPerson)}, all...)
+	}
 	if f.Clones != nil {
 		all = append(all, f.synced())
 	}
@@ -96,38 +105,37 @@ func (f *Facts) findings() []finding {
 }
 
 func (f *Facts) configurationValid() finding {
-	if f.InvalidAt != "" {
-		return found(ConfigurationValid, metav1.ConditionFalse, "Invalid",
-			"the configuration was changed and is not valid ("+f.InvalidAt+"); the last valid one stays in force", needsPerson)
+	if f.Refused.Reason != "" {
+		return found(ConfigurationValid, metav1.ConditionFalse, f.Refused.Reason, f.Refused.Message, needsPerson)
+	}
+	if f.NotCompared {
+		return found(ConfigurationValid, metav1.ConditionTrue, NotCompared, "the configuration is in force; at the start no earlier one was recorded that this "+
+			"version can read, so nobody knows whether it removes rules", fine)
 	}
 	return found(ConfigurationValid, metav1.ConditionTrue, "Valid", "the configuration is in force", fine)
 }
 
 func (f *Facts) sourceFound() finding {
+	if f.Unwatched != "" {
+		return notWatched(SourceFound, f.Unwatched)
+	}
 	if f.Missing != "" {
 		return found(SourceFound, metav1.ConditionFalse, "SourceMissing", f.Missing, stuck)
 	}
 	return found(SourceFound, metav1.ConditionTrue, "Found", plural.Of(f.Sources.Total-f.Sources.Missing, "source")+" found", fine)
 }
 
+func notWatched(condition, resource string) finding {
+	return found(condition, metav1.ConditionUnknown, "NotWatched", "Headwater does not see changes of "+resource+
+		": the API server has not let it watch them for more than a minute; its log says why", needsPerson)
+}
+
 func (f *Facts) synced() finding {
 	c := f.Clones
-	message := fmt.Sprintf("%d of %s in sync", c.counts[survey.Current], plural.Of(c.total(), "clone"))
-	var states []string
-	for _, status := range survey.Statuses {
-		if count := c.counts[status]; count > 0 && !status.IsFine() {
-			states = append(states, fmt.Sprintf("%d %s", count, status))
-		}
-	}
-	if len(states) > 0 {
-		message += ": " + strings.Join(states, ", ")
-	}
-	retained := c.counts[survey.Retained]
-	if retained > 0 {
-		message += fmt.Sprintf("; %d retained", retained)
-	}
+	message, retained := f.summary(), c.counts[survey.Retained]
+	tolerated := c.areTolerated(f.Tolerates)
 	for _, status := range attention {
-		if c.counts[status] == 0 {
+		if c.counts[status] == 0 || tolerated {
 			continue
 		}
 		urgency := needsPerson
@@ -143,7 +151,37 @@ func (f *Facts) synced() finding {
 		return found(Synced, metav1.ConditionTrue, "Retained", fmt.Sprintf("the configuration no longer has the rule; %s retained: "+
 			"`headwater release` removes Headwater's marks from them, `headwater prune` deletes them", plural.Of(retained, "clone")), fine)
 	}
+	switch {
+	case tolerated:
+		return found(Synced, metav1.ConditionTrue, "Tolerated", message+"; sync.maxNotReady tolerates it", fine)
+	case c.terminating > 0:
+		return found(Synced, metav1.ConditionTrue, "Terminating", message, fine)
+	case c.total() == 0 && f.Missing == "":
+		return found(Synced, metav1.ConditionTrue, "NoNamespaces", "nothing is cloned: the cluster has none of the rule's sync.namespaces", fine)
+	}
 	return found(Synced, metav1.ConditionTrue, "InSync", message, fine)
+}
+
+// summary says how many clones are in which state.
+func (f *Facts) summary() string {
+	c := f.Clones
+	message := fmt.Sprintf("%d of %s in sync", c.counts[survey.Current], plural.Of(c.total(), "clone"))
+	var states []string
+	for _, status := range survey.Statuses {
+		if count := c.counts[status]; count > 0 && !status.IsFine() {
+			states = append(states, fmt.Sprintf("%d %s", count, status))
+		}
+	}
+	if len(states) > 0 {
+		message += ": " + strings.Join(states, ", ")
+	}
+	if c.terminating > 0 {
+		message += fmt.Sprintf("; a finalizer keeps %s after the deletion", plural.Of(c.terminating, "clone"))
+	}
+	if retained := c.counts[survey.Retained]; retained > 0 {
+		message += fmt.Sprintf("; %d retained", retained)
+	}
+	return message
 }
 
 // reasons are those of the condition Synced, by the worst state of a clone.
@@ -163,7 +201,7 @@ func (f *Facts) delivered() finding {
 	switch d.State {
 	case DeliveryDelivered:
 		return found(Delivered, metav1.ConditionTrue, d.State, message, fine)
-	case DeliveryDelivering, DeliveryAwaitingApproval, DeliveryPaused:
+	case DeliveryDelivering, DeliveryAwaitingApproval, DeliveryNoEvidence, DeliveryPaused:
 		return found(Delivered, metav1.ConditionFalse, d.State, message, progressing)
 	case DeliveryRecording:
 		return found(Delivered, metav1.ConditionUnknown, d.State, d.Source+": not recorded yet", progressing)
@@ -191,6 +229,9 @@ func (f *Facts) protected() finding {
 // reloaded says which restarts wait. They do not keep the rule from being ready: a
 // window may open in days.
 func (f *Facts) reloaded() finding {
+	if f.Unread != "" {
+		return notWatched(Reloaded, f.Unread)
+	}
 	reason, total := "NothingWaits", 0
 	var whys []string
 	for _, wait := range f.Waits {

@@ -3,6 +3,10 @@ package rulestatus
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -11,16 +15,32 @@ import (
 type Facts struct {
 	// ConfigurationRevision is that of the configuration in force.
 	ConfigurationRevision string
-	// InvalidAt says where the configuration on disk is not valid; empty if it is.
-	InvalidAt string
+	// Refused is why the configuration on disk is not in force, or not stored; empty if it
+	// is both.
+	Refused Refusal
+	// NotCompared is true if nobody knows which rules were in force before that
+	// configuration.
+	NotCompared bool
 	// Removed is true if the configuration does not have the rule.
 	Removed bool
-	Sources Sources
+	// Suspended is true while nothing is written for the rule.
+	Suspended bool
+	Sources   Sources
+	// SourceUID is that of the source; empty if there is none, or more than one.
+	SourceUID types.UID
+	// Unwatched is a resource of sources or clones that has not been watched for so long
+	// that what the caches have of it may be old; empty if there is none.
+	Unwatched string
+	// Unread is the same of consumers, if the rule reloads any.
+	Unread string
 	// Missing is the message about a rule without a source.
 	Missing    string
 	LastChange time.Time
 	// Clones is nil if the rule does not clone.
 	Clones *CloneFacts
+	// Tolerates returns in how many of so many namespaces a clone may need attention
+	// while the rule is ready; nil means none.
+	Tolerates func(namespaces int) int
 	// Propagation is the latest one that this process followed to its end; nil if none.
 	Propagation *Propagation
 	// Protection is nil if the rule does not protect.
@@ -31,6 +51,16 @@ type Facts struct {
 	Waits []Wait
 	// Reloads is true if the rule reloads consumers.
 	Reloads bool
+	Held    *Held
+	History *History
+	// Unjudged are the sources of History whose delivery this process has not judged.
+	Unjudged sets.Set[string]
+}
+
+// Refusal is why a configuration is not put in force.
+type Refusal struct {
+	// Reason is one word, such as Invalid or RulesHeld; empty if it is in force.
+	Reason, Message string
 }
 
 // ProtectionFacts is whether a rule protects its sources.
@@ -65,29 +95,34 @@ type Wait struct {
 type CloneFacts struct {
 	counts   map[survey.Status]int
 	problems problems
+	// terminating counts clones that are deleted and that a finalizer keeps. Nobody
+	// but the owner of the finalizer can do anything about it.
+	terminating int
+	// inNamespaces has each namespace with a clone, and whether one of its clones needs
+	// attention in a way that a rule may tolerate.
+	inNamespaces map[string]bool
 	// failingSince is when the clone that has failed longest failed first.
 	failingSince time.Time
 }
 
 // NewCloneFacts returns facts without any clone.
 func NewCloneFacts() *CloneFacts {
-	return &CloneFacts{counts: map[survey.Status]int{}, problems: problems{}}
+	return &CloneFacts{counts: map[survey.Status]int{}, problems: problems{}, inNamespaces: map[string]bool{}}
 }
 
-// Counted returns the facts of so many clones by status; nil if some of them need
-// attention, because what is wrong with those must be known, too.
-func Counted(clones map[survey.Status]int) *CloneFacts {
-	for status := range clones {
-		if status.NeedsAttention() {
-			return nil
-		}
-	}
-	return &CloneFacts{counts: clones, problems: problems{}}
-}
+// Count counts clones with that status, none of which needs attention.
+func (c *CloneFacts) Count(status survey.Status, clones int) { c.counts[status] += clones }
 
 // Add counts one clone.
 func (c *CloneFacts) Add(f survey.CloneStatus) {
-	c.counts[f.Status]++
+	c.Count(f.Status, 1)
+	if f.Status != survey.Retained {
+		c.inNamespaces[f.Target.Namespace] = c.inNamespaces[f.Target.Namespace] || isTolerable(f.Status)
+	}
+	if f.Decision.Reason == plan.CloneTerminating {
+		c.terminating++
+		c.problems.add(f)
+	}
 	if !f.NeedsAttention() {
 		return
 	}
@@ -100,11 +135,27 @@ func (c *CloneFacts) Add(f survey.CloneStatus) {
 // Empty reports whether there is no clone at all.
 func (c *CloneFacts) Empty() bool { return len(c.counts) == 0 }
 
-// IsMoving reports whether Headwater is about to write a clone.
-func (c *CloneFacts) IsMoving() bool { return c.moving() > 0 }
-
 func (c *CloneFacts) moving() int {
-	return c.total() - c.counts[survey.Current] - c.needAttention()
+	return c.total() - c.counts[survey.Current] - c.needAttention() - c.terminating
+}
+
+// isTolerable reports whether a rule can be ready although a clone has that status.
+// What is held waits for somebody who can let it go for the whole rule.
+func isTolerable(status survey.Status) bool { return status.NeedsAttention() && status != survey.Held }
+
+// areTolerated reports whether some clones need attention, in no more namespaces than
+// tolerates says.
+func (c *CloneFacts) areTolerated(tolerates func(namespaces int) int) bool {
+	if tolerates == nil || c.counts[survey.Held] > 0 {
+		return false
+	}
+	affected := 0
+	for _, is := range c.inNamespaces {
+		if is {
+			affected++
+		}
+	}
+	return affected > 0 && affected <= tolerates(len(c.inNamespaces))
 }
 
 // total returns the number of clones without retained ones.

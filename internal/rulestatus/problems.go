@@ -75,7 +75,7 @@ func (g *group) add(clone, why string) {
 func (p problems) ranked() (shown []Problem, hidden int) {
 	keys := slices.SortedFunc(maps.Keys(p), func(a, b problemKey) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(attention, a.state), slices.Index(attention, b.state)),
+			cmp.Compare(rank(a.state), rank(b.state)),
 			cmp.Compare(p[b].clones, p[a].clones), cmp.Compare(a.reason, b.reason), cmp.Compare(a.general, b.general))
 	})
 	for _, key := range keys[:min(len(keys), maxProblems)] {
@@ -85,6 +85,14 @@ func (p problems) ranked() (shown []Problem, hidden int) {
 		})
 	}
 	return shown, len(keys) - len(shown)
+}
+
+// rank orders states, those that need attention first.
+func rank(state survey.Status) int {
+	if at := slices.Index(attention, state); at >= 0 {
+		return at
+	}
+	return len(attention)
 }
 
 func (g *group) namespaces() []string {

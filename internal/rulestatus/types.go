@@ -50,6 +50,24 @@ type Status struct {
 	// groups that are left out.
 	Problems     []Problem `json:"problems,omitempty"`
 	MoreProblems int       `json:"moreProblems,omitempty"`
+	// Held is what waits for `headwater approve`; nil if nothing does.
+	Held *Held `json:"held,omitempty"`
+	// History is nil only for a rule that is removed and has no revision any more.
+	History *History `json:"history,omitempty"`
+}
+
+// Held is what waits for `headwater approve`.
+type Held struct {
+	// Removals counts the clones that are due to be removed.
+	Removals int `json:"removals,omitempty"`
+	// Emptied are the sources that their clones would be emptied like, at most 50.
+	Emptied []Emptied `json:"emptied,omitempty"`
+}
+
+// Emptied is the version of a source without data.
+type Emptied struct {
+	Source          string `json:"source"`
+	ResourceVersion string `json:"resourceVersion"`
 }
 
 // Sources are the sources of a rule.
@@ -107,7 +125,7 @@ type Problem struct {
 // that is furthest from done.
 type Delivery struct {
 	Source string `json:"source"`
-	// State is Delivered, Delivering, AwaitingApproval, Paused, Pinned (somebody rolled
+	// State is Delivered, Delivering, AwaitingApproval, NoEvidence, Paused, Pinned (somebody rolled
 	// back to Revision), Held, Rejected or Recording (Revision is not known yet).
 	State    string `json:"state"`
 	Revision int    `json:"revision"`

@@ -3,8 +3,10 @@ package serve
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,7 +77,7 @@ func TestOnlyWhoMayGetTheMetricsGetsThem(t *testing.T) {
 		"a token without its kind":                  {"scraper-token", http.StatusUnauthorized},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			gate := NewGate(newCluster(), noCertificate, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop())
+			gate := NewGate(newCluster(), clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop())
 			response := scrape(t, gate, test.authorization)
 			require.Equal(t, test.want, response.Code)
 			require.Equal(t, test.want == http.StatusOK, response.Body.String() == "numbers")
@@ -86,7 +88,7 @@ func TestOnlyWhoMayGetTheMetricsGetsThem(t *testing.T) {
 
 func TestAnAnswerIsRememberedForAShortTime(t *testing.T) {
 	cluster, clock := newCluster(), clocktesting.NewFakePassiveClock(time.Now())
-	gate := NewGate(cluster, noCertificate, clock, zap.NewNop())
+	gate := NewGate(cluster, clock, zap.NewNop())
 	for range 3 {
 		require.Equal(t, http.StatusOK, scrape(t, gate, "Bearer scraper-token").Code)
 		require.Equal(t, http.StatusForbidden, scrape(t, gate, "Bearer nobody-token").Code)
@@ -104,9 +106,40 @@ func TestAnAnswerIsRememberedForAShortTime(t *testing.T) {
 	require.Equal(t, http.StatusOK, scrape(t, gate, "Bearer scraper-token").Code, "a right that was given counts soon")
 }
 
+func TestJunkTokensReachTheClusterAtALimitedRate(t *testing.T) {
+	cluster, clock := newCluster(), clocktesting.NewFakePassiveClock(time.Now())
+	gate := NewGate(cluster, clock, zap.NewNop())
+	from := func(address, token string) int {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		request.RemoteAddr = address
+		request.Header.Set("Authorization", "Bearer "+token)
+		response := httptest.NewRecorder()
+		gate.guard("/metrics", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(response, request)
+		if response.Code == http.StatusTooManyRequests {
+			require.Equal(t, "1", response.Header().Get("Retry-After"))
+		}
+		return response.Code
+	}
+	require.Equal(t, http.StatusOK, from("10.0.0.1:1", "scraper-token"))
+	for i := range 1000 {
+		from("10.0.0.2:2", fmt.Sprint("junk", i))
+	}
+	require.EqualValues(t, 1+asksAtOnceOfOne, cluster.asked.Load())
+	require.Equal(t, http.StatusTooManyRequests, from("10.0.0.2:3", "more junk"))
+	require.Equal(t, http.StatusForbidden, from("10.0.0.3:1", "nobody-token"), "others are not held up")
+	for i := range 1000 {
+		from(fmt.Sprintf("10.1.%d.%d:1", i/250, i%250), fmt.Sprint("junk", i))
+	}
+	require.LessOrEqual(t, cluster.asked.Load(), int64(asksAtOnce), "nor do many addresses send more")
+	require.Equal(t, http.StatusOK, from("10.0.0.1:1", "scraper-token"), "a valid token stays known")
+	require.Equal(t, http.StatusUnauthorized, from("10.0.0.1:1", strings.Repeat("a", maxToken+1)), "nobody is asked about a token that is none")
+	clock.SetTime(clock.Now().Add(time.Second))
+	require.Equal(t, http.StatusUnauthorized, from("10.0.0.2:3", "more junk"))
+}
+
 func TestWhileNobodyCanTellNobodyGetsThem(t *testing.T) {
 	cluster := newCluster()
-	gate := NewGate(cluster, noCertificate, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop())
+	gate := NewGate(cluster, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop())
 	cluster.down.Store(true)
 	require.Equal(t, http.StatusServiceUnavailable, scrape(t, gate, "Bearer scraper-token").Code)
 	cluster.down.Store(false)

@@ -10,18 +10,25 @@ import (
 const notLocal = `this page only answers requests from localhost: use "kubectl port-forward" and open http://localhost:PORT, ` +
 	"or start Headwater with --metrics-auth, which authorizes users by RBAC"
 
-// local only allows requests from this machine, for example through a
+const notTrusted = "this page needs authorization: start Headwater with --metrics-auth, which authorizes users by RBAC, " +
+	`or, if no other container of its pod forwards requests, with --page-localhost, and use "kubectl port-forward"`
+
+// local allows requests from this machine, if trusted, for example through a
 // port-forward, whose Host is localhost or a loopback address. Checking the
 // Host prevents DNS rebinding: a website whose name resolves to this machine
-// sends its own name.
-func local(next http.Handler) http.Handler {
+// sends its own name. A request that another container of the pod forwards, such as
+// the proxy of a service mesh, comes from this machine too and looks the same.
+func local(trusted bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer, err := netip.ParseAddrPort(r.RemoteAddr)
-		if err != nil || !peer.Addr().Unmap().IsLoopback() || !isLocalhost(r.Host) {
+		switch {
+		case !trusted:
+			http.Error(w, notTrusted, http.StatusForbidden)
+		case err != nil || !peer.Addr().Unmap().IsLoopback() || !isLocalhost(r.Host):
 			http.Error(w, notLocal, http.StatusForbidden)
-			return
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 

@@ -29,7 +29,7 @@ func TestWithoutAGateOnlyLocalhostIsAnswered(t *testing.T) {
 			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/page", nil)
 			request.RemoteAddr, request.Host = tc.peer, tc.host
 			answer := httptest.NewRecorder()
-			local(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).ServeHTTP(answer, request)
+			local(true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).ServeHTTP(answer, request)
 			require.Equal(t, tc.want, answer.Code)
 			if tc.want == http.StatusForbidden {
 				require.Contains(t, answer.Body.String(), "kubectl port-forward")
@@ -37,4 +37,15 @@ func TestWithoutAGateOnlyLocalhostIsAnswered(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A proxy in the pod looks like a port-forward.
+func TestLocalhostIsNoProofUnlessSomebodySaysSo(t *testing.T) {
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/page", nil)
+	request.RemoteAddr, request.Host = "127.0.0.1:40000", "localhost:8080"
+	answer := httptest.NewRecorder()
+	local(false, http.NotFoundHandler()).ServeHTTP(answer, request)
+	require.Equal(t, http.StatusForbidden, answer.Code)
+	require.Contains(t, answer.Body.String(), "--metrics-auth")
+	require.Contains(t, answer.Body.String(), "--page-localhost")
 }

@@ -32,7 +32,11 @@ func servingWith(t *testing.T, gate *Gate, checks []Check, mounts ...Mount) func
 	require.NoError(t, free.Close())
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "headwater_test"}, func() float64 { return 7 }))
-	server := New(address, registry, checks, gate, zap.NewNop(), mounts...)
+	options := Options{Gate: gate, TrustLocalhost: true}
+	if gate != nil {
+		options.Certificate = noCertificate
+	}
+	server := New(address, registry, checks, options, zap.NewNop(), mounts...)
 	require.NoError(t, server.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, server.Stop(context.WithoutCancel(t.Context()))) })
 	scheme := "http"
@@ -72,7 +76,7 @@ func TestScrapesThatComeWhileOthersAreWorkedOnAreTurnedAway(t *testing.T) {
 		<-end
 		return 7
 	}))
-	handler := New("", registry, nil, nil, zap.NewNop()).server.Handler
+	handler := New("", registry, nil, Options{}, zap.NewNop()).server.Handler
 	scrape := func() int {
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
@@ -97,7 +101,7 @@ func TestTheMetricsAreOpenWithoutAGate(t *testing.T) {
 }
 
 func TestBehindAGateTheMetricsAreGuardedAndProbesAreNot(t *testing.T) {
-	get := serving(t, NewGate(newCluster(), noCertificate, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()))
+	get := serving(t, NewGate(newCluster(), clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()))
 	status, body := get("/metrics", "scraper-token")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "headwater_test 7")
@@ -129,7 +133,7 @@ func TestWhatIsMountedIsBehindTheGateToo(t *testing.T) {
 	})
 	<-closed
 	page.Close = func() {}
-	get := servingWith(t, NewGate(newCluster(), noCertificate, clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()), nil, page)
+	get := servingWith(t, NewGate(newCluster(), clocktesting.NewFakePassiveClock(time.Now()), zap.NewNop()), nil, page)
 	for token, want := range map[string]int{"": http.StatusUnauthorized, "scraper-token": http.StatusForbidden} {
 		for _, path := range []string{page.Path, page.Path + "/below"} {
 			status, _ := get(path, token)
@@ -147,7 +151,7 @@ func TestTheRootLeadsToWhatIsMounted(t *testing.T) {
 		"no page": {nil, http.StatusNotFound},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			handler := New("", prometheus.NewRegistry(), nil, nil, zap.NewNop(), test.mounts...).server.Handler
+			handler := New("", prometheus.NewRegistry(), nil, Options{}, zap.NewNop(), test.mounts...).server.Handler
 			answer := httptest.NewRecorder()
 			handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 			require.Equal(t, test.want, answer.Code)

@@ -4,9 +4,15 @@ package suggest
 
 import "strings"
 
+// maxWord is the length in bytes beyond which a word is not a misspelt one.
+const maxWord = 100
+
 // Closest returns the candidate that word most likely was meant to be, or ""
 // if none is near enough. Case does not count.
 func Closest(word string, candidates []string) string {
+	if len(word) > maxWord {
+		return ""
+	}
 	best, bestDistance := "", max(len(word)/3, 1)+1
 	for _, candidate := range candidates {
 		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d < bestDistance {

@@ -41,6 +41,9 @@ type Check struct {
 	// MinValidity is how long the certificate must still be valid; nil counts as
 	// zero.
 	MinValidity *metav1.Duration `json:"minValidity,omitempty"`
+	// PrivateKey is the key of the source with the private key of the certificate; empty
+	// if that is not checked.
+	PrivateKey string `json:"privateKey,omitempty"`
 	// Schema is a JSON Schema for the value, which is read as Is says, or else as
 	// YAML.
 	Schema map[string]any `json:"schema,omitempty"`
@@ -53,6 +56,44 @@ func (c Checks) Validate(at *field.Path) field.ErrorList {
 		errs = append(errs, check.validate(at.Index(i))...)
 	}
 	return errs
+}
+
+// PatternBytes returns the length of all regular expressions of c.
+func (c Checks) PatternBytes() int {
+	total := 0
+	for _, check := range c {
+		total += len(check.Pattern) + patternBytes(check.Schema)
+	}
+	return total
+}
+
+// patternBytes returns the length of the regular expressions of a schema. It also
+// counts some other texts of the same name.
+func patternBytes(value any) int {
+	total := 0
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			total += patternBytes(inner)
+			switch inner := inner.(type) {
+			case string:
+				if key == "pattern" {
+					total += len(inner)
+				}
+			case map[string]any:
+				if key == "patternProperties" {
+					for pattern := range inner {
+						total += len(pattern)
+					}
+				}
+			}
+		}
+	case []any:
+		for _, inner := range value {
+			total += patternBytes(inner)
+		}
+	}
+	return total
 }
 
 func (c Check) validate(at *field.Path) field.ErrorList {
@@ -72,6 +113,7 @@ func (c Check) validate(at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, c.validatePattern(at.Child("pattern"))...)
 	errs = append(errs, c.validateMinValidity(at.Child("minValidity"))...)
+	errs = append(errs, c.validatePrivateKey(at.Child("privateKey"))...)
 	return append(errs, c.validateSchema(at.Child("schema"))...)
 }
 
@@ -101,6 +143,19 @@ func (c Check) validateMinValidity(at *field.Path) field.ErrorList {
 	default:
 		return nil
 	}
+}
+
+func (c Check) validatePrivateKey(at *field.Path) (errs field.ErrorList) {
+	if c.PrivateKey == "" {
+		return nil
+	}
+	if c.Is != Certificate {
+		return field.ErrorList{field.Forbidden(at, "is only for the format Certificate; write is: Certificate, or remove it")}
+	}
+	for _, problem := range validation.IsConfigMapKey(c.PrivateKey) {
+		errs = append(errs, field.Invalid(at, c.PrivateKey, problem))
+	}
+	return errs
 }
 
 func (c Check) validateSchema(at *field.Path) field.ErrorList {

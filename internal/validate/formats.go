@@ -2,6 +2,7 @@ package validate
 
 import (
 	"bytes"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -11,6 +12,8 @@ import (
 	"regexp/syntax"
 	"time"
 	"unicode/utf8"
+
+	"github.com/headwater-k8s/headwater/internal/object"
 )
 
 // pemBlocks returns the blocks of value, or what is wrong with it. Text around the
@@ -77,6 +80,21 @@ func (c compiled) checkCertificate(value []byte, now time.Time) string {
 	default:
 		return ""
 	}
+}
+
+// checkPrivateKey reports a certificate whose private key is another one's.
+func (c compiled) checkPrivateKey(certificate []byte, content object.Content) string {
+	key, found := valueOf(content, c.PrivateKey)
+	switch {
+	case !found:
+		return fmt.Sprintf("lacks its private key, %s", c.PrivateKey)
+	case len(key) > maxValue:
+		return fmt.Sprintf("has a private key, %s, that is larger than 1 MiB", c.PrivateKey)
+	}
+	if _, err := tls.X509KeyPair(certificate, key); err != nil { // the error may quote the key
+		return fmt.Sprintf("does not belong to the private key in %s", c.PrivateKey)
+	}
+	return ""
 }
 
 // checkDockerConfig returns what is wrong with the credentials of registries, in

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headwater-k8s/headwater/internal/bounds"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -90,10 +91,7 @@ func (c compiled) messages(content object.Content, now time.Time) (messages []st
 			messages = []string{"cannot be read as " + string(c.format())}
 		}
 	}()
-	value, found := content.Data[c.Key]
-	if !found {
-		value, found = content.BinaryData[c.Key]
-	}
+	value, found := valueOf(content, c.Key)
 	switch {
 	case !found:
 		return []string{"is missing"}
@@ -104,7 +102,10 @@ func (c compiled) messages(content object.Content, now time.Time) (messages []st
 	case PEM:
 		return list(checkPEM(value))
 	case Certificate:
-		return list(c.checkCertificate(value, now))
+		if wrong := c.checkCertificate(value, now); wrong != "" || c.PrivateKey == "" {
+			return list(wrong)
+		}
+		return list(c.checkPrivateKey(value, content))
 	case DockerConfig:
 		return list(checkDockerConfig(value))
 	case Regex:
@@ -114,8 +115,22 @@ func (c compiled) messages(content object.Content, now time.Time) (messages []st
 	}
 }
 
+func valueOf(content object.Content, key string) (value []byte, found bool) {
+	if value, found = content.Data[key]; !found {
+		value, found = content.BinaryData[key]
+	}
+	return value, found
+}
+
+// maxMarks limits the values of a document; see bounds.Exceeded. Parsing 100,000 values
+// takes about 50 MiB of memory.
+const maxMarks = 100_000
+
 // document returns what is wrong with a value that is a document.
 func (c compiled) document(value []byte) []string {
+	if line, tooMuch := bounds.Exceeded(value, maxMarks); tooMuch != "" {
+		return list(fmt.Sprintf("%s (line %d)", tooMuch, line))
+	}
 	documents, wrong := readers[c.format()](value)
 	switch {
 	case wrong != "" || c.schema == nil:

@@ -1,7 +1,10 @@
 package validate_test
 
 import (
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/validate"
@@ -211,12 +215,13 @@ func TestTheWorkIsBounded(t *testing.T) {
 		value string
 		want  string
 	}{
+		"too many values":            {validate.Check{Is: validate.JSON}, "[" + strings.Repeat("0,", 200_000) + "0]", "has more than 100000 values and lines, counted by line breaks and the characters , [ { : - ?; split it (line 1)"},
 		"references that double":     {validate.Check{Schema: map[string]any{"$ref": "#/$defs/d0", "$defs": doubling}}, "0", "takes too long to compare with its schema"},
 		"references in deep values":  {validate.Check{Schema: deep}, strings.Repeat("[", 90) + strings.Repeat("]", 90), "takes too long to compare with its schema"},
-		"long lists of choices":      {validate.Check{Schema: map[string]any{"items": map[string]any{"enum": choices}}}, "[" + strings.Repeat("9999, ", 100_000) + "]", "takes too long to compare with its schema"},
+		"long lists of choices":      {validate.Check{Schema: map[string]any{"items": map[string]any{"enum": choices}}}, "[" + strings.Repeat("9999, ", 90_000) + "]", "takes too long to compare with its schema"},
 		"a large pattern in schemas": {validate.Check{Schema: map[string]any{"pattern": "(x?){900}y"}}, strings.Repeat("x", 1<<20-1), "takes too long to compare with its schema"},
 		"a large pattern":            {validate.Check{Is: validate.Regex, Pattern: "(x?){900}y"}, strings.Repeat("x", 1<<20-1), "is too large to match against its pattern"},
-		"many unique items":          {validate.Check{Schema: map[string]any{"uniqueItems": true}}, "[" + strings.Repeat("{}, ", 200_000) + "]", "does not match its schema at /: uniqueItems"},
+		"many unique items":          {validate.Check{Schema: map[string]any{"uniqueItems": true}}, "[" + strings.Repeat("{}, ", 40_000) + "]", "does not match its schema at /: uniqueItems"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, messageOf(t, test.check, test.value))
@@ -239,4 +244,46 @@ func TestValidatorsWorkConcurrently(t *testing.T) {
 
 func content(value string) object.Content {
 	return object.Content{Data: map[string][]byte{"k": []byte(value)}}
+}
+
+// keyPair returns a certificate that is valid now, and its private key.
+func keyPair(t *testing.T) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, private.Public(), private)
+	require.NoError(t, err)
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
+}
+
+func TestACertificateAndAnothersPrivateKeyAreNotValid(t *testing.T) {
+	certificate, key := keyPair(t)
+	_, other := keyPair(t)
+	checks := validate.Checks{{Key: "tls.crt", Is: validate.Certificate, PrivateKey: "tls.key"}}
+	require.Empty(t, checks.Validate(field.NewPath("validate")))
+	validator, err := validate.Compile(checks)
+	require.NoError(t, err)
+	for name, test := range map[string]struct{ key, want string }{
+		"its own":   {key, ""},
+		"another's": {other, "does not belong to the private key in tls.key"},
+		"none":      {"", "lacks its private key, tls.key"},
+		"not a key": {"x", "does not belong to the private key in tls.key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := object.Content{Data: map[string][]byte{"tls.crt": []byte(certificate)}}
+			if test.key != "" {
+				content.Data["tls.key"] = []byte(test.key)
+			}
+			problems := validator.Problems(content, now)
+			if test.want == "" {
+				require.Empty(t, problems)
+				return
+			}
+			require.Len(t, problems, 1)
+			require.Equal(t, test.want, problems[0].Message)
+		})
+	}
 }

@@ -52,6 +52,10 @@ type Keeper struct {
 	problem   error
 	listeners []func()
 
+	// OnRegistered is called with the webhook configuration whenever it may have
+	// changed; nil if there is none. Set it before Run.
+	OnRegistered func(*admissionregistrationv1.ValidatingWebhookConfiguration)
+
 	// Used only by the loop.
 	published publishedCAs
 	bundles   string
@@ -85,7 +89,7 @@ type retired struct {
 func NewKeeper(client kubernetes.Interface, origin Origin, settle time.Duration, clk clock.Clock, m *Metrics, log *zap.Logger) *Keeper {
 	return &Keeper{
 		client: client, origin: origin, settle: settle, clock: clk, metrics: m, log: log, wake: loop.NewWake(),
-		problem: errNoCertificate,
+		problem: errNoCertificate, OnRegistered: func(*admissionregistrationv1.ValidatingWebhookConfiguration) {},
 	}
 }
 
@@ -155,6 +159,7 @@ func (c *Keeper) Run(ctx context.Context) error {
 	}
 	step := func(ctx context.Context) (time.Duration, error) {
 		configuration, _ := configurations.Get("", spec.ConfigurationName)
+		c.OnRegistered(configuration)
 		c.observe(publishedBy(configuration))
 		namespace, name := c.origin.secret()
 		secret, _ := secrets.Get(namespace, name)

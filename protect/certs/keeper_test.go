@@ -2,6 +2,7 @@ package certs
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,8 +47,16 @@ func serves(keeper *Keeper, m *Material) bool {
 	return err == nil && serving.Leaf.Equal(m.leaf) && strings.HasPrefix(string(keeper.Bundle()), string(m.BundlePEM()))
 }
 
+// watched waits until a keeper hears of changes of the Secret: before that, it sees no deletion.
+func watched(t *testing.T, client *fake.Clientset) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(client.Actions(), func(a k8stesting.Action) bool { return a.Matches("watch", "secrets") })
+	}, protecttest.Soon, time.Millisecond)
+}
+
 func TestKeeperMakesTheSecret(t *testing.T) {
-	client := fake.NewClientset()
+	client := protecttest.NewClient()
 	clk := clocktesting.NewFakeClock(start())
 	keeper, registry := newKeeper(t, client, clk)
 	_, err := keeper.Serving(nil)
@@ -73,7 +82,7 @@ func TestKeeperMakesTheSecret(t *testing.T) {
 }
 
 func TestReplicasAgreeOnOneCertificate(t *testing.T) {
-	client := fake.NewClientset()
+	client := protecttest.NewClient()
 	clk := clocktesting.NewFakeClock(start())
 	var keepers []*Keeper
 	for range 5 {
@@ -99,7 +108,7 @@ func (p passing) Since(moment time.Time) time.Duration { return p.Now().Sub(mome
 func TestACertificateThatSettlesDuringALookIsServedSoonAfter(t *testing.T) {
 	for early := range 20 {
 		clk := passing{clocktesting.NewFakeClock(start())}
-		keeper, _ := newKeeper(t, fake.NewClientset(), clk)
+		keeper, _ := newKeeper(t, protecttest.NewClient(), clk)
 		_, err := keeper.reconcile(t.Context(), nil)
 		require.NoError(t, err)
 		first := keeper.origin.(*Own).previous
@@ -119,11 +128,12 @@ func TestACertificateThatSettlesDuringALookIsServedSoonAfter(t *testing.T) {
 }
 
 func TestKeeperWritesNothingWhenNothingIsDue(t *testing.T) {
-	client := fake.NewClientset()
+	client := protecttest.NewClient()
 	clk := clocktesting.NewFakeClock(start())
 	first, _ := newKeeper(t, client, clk)
 	protecttest.Background(t, first.Run)
 	require.Eventually(t, func() bool { return first.Ready() == nil }, protecttest.Soon, time.Millisecond)
+	watched(t, client)
 	require.Equal(t, []string{"create"}, protecttest.Writes(client, ""))
 
 	second, _ := newKeeper(t, client, clk)
@@ -137,7 +147,7 @@ func TestKeeperWritesNothingWhenNothingIsDue(t *testing.T) {
 }
 
 func TestKeeperRenewsWhenDue(t *testing.T) {
-	client := fake.NewClientset()
+	client := protecttest.NewClient()
 	clk := clocktesting.NewFakeClock(start())
 	keeper, _ := newKeeper(t, client, clk)
 	protecttest.Background(t, keeper.Run)
@@ -165,13 +175,29 @@ func TestKeeperRestoresTheSecret(t *testing.T) {
 			_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
 			require.NoError(t, err)
 		},
+		"when it is immutable garbage": func(t *testing.T, client kubernetes.Interface) {
+			secrets := client.CoreV1().Secrets("headwater")
+			secret, err := secrets.Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
+			require.NoError(t, err)
+			secret.Data, secret.Immutable, secret.ResourceVersion = nil, new(true), "77"
+			_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := fake.NewClientset()
+			client := protecttest.NewClient()
+			client.PrependReactor("update", "secrets", func(action k8stesting.Action) (bool, runtime.Object, error) {
+				stored, err := client.Tracker().Get(action.GetResource(), action.GetNamespace(), spec.CertificateSecret)
+				if secret, ok := stored.(*corev1.Secret); err == nil && ok && secret.Immutable != nil {
+					return true, nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(), secret.Name, nil)
+				}
+				return false, nil, nil
+			})
 			keeper, _ := newKeeper(t, client, clocktesting.NewFakeClock(start()))
 			protecttest.Background(t, keeper.Run)
 			require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
 			before := storedMaterial(t, client)
+			watched(t, client)
 
 			damage(t, client)
 			require.Eventually(t, func() bool { return !serves(keeper, before) }, protecttest.Soon, time.Millisecond)
@@ -184,7 +210,7 @@ func TestKeeperRestoresTheSecret(t *testing.T) {
 }
 
 func TestKeeperServesWhatAnotherReplicaWrote(t *testing.T) {
-	client := fake.NewClientset()
+	client := protecttest.NewClient()
 	keeper, _ := newKeeper(t, client, clocktesting.NewFakeClock(start()))
 	protecttest.Background(t, keeper.Run)
 	require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
@@ -201,7 +227,7 @@ func TestKeeperServesWhatAnotherReplicaWrote(t *testing.T) {
 }
 
 func TestKeeperRetriesAndServesOnWhileItCannotWrite(t *testing.T) {
-	client := fake.NewClientset()
+	client := protecttest.NewClient()
 	broken := true
 	client.PrependReactor("create", "secrets", func(k8stesting.Action) (bool, runtime.Object, error) {
 		if broken {

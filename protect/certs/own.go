@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -67,19 +68,6 @@ func (o *Own) store(ctx context.Context, secret *corev1.Secret, m *Material) err
 	if err != nil {
 		return err
 	}
-	secrets := o.Client.CoreV1().Secrets(o.Namespace)
-	if secret == nil {
-		_, err = secrets.Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: o.Namespace, Name: spec.CertificateSecret, Labels: mark.ManagedLabels(),
-			},
-			Type: corev1.SecretTypeTLS,
-			Data: data,
-		}, metav1.CreateOptions{FieldManager: mark.FieldManager})
-		return err
-	}
-	secret = secret.DeepCopy()
-	secret.Data = data
-	_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: mark.FieldManager})
-	return err
+	meta := metav1.ObjectMeta{Namespace: o.Namespace, Name: spec.CertificateSecret, Labels: mark.ManagedLabels()}
+	return kube.PutSecret(ctx, o.Client, secret, &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeTLS, Data: data})
 }

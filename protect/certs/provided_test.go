@@ -22,7 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/headwater-k8s/headwater/internal/kube/events"
@@ -171,7 +170,7 @@ func putGiven(t *testing.T, client kubernetes.Interface, version string, data ma
 }
 
 func TestGivenCertificateIsSwappedWithoutAGap(t *testing.T) {
-	client := fake.NewClientset()
+	client := protecttest.NewClient()
 	clk := clocktesting.NewFakeClock(start())
 	given, events := newGiven(clk, zap.NewNop())
 	keeper := NewKeeper(client, given, DefaultSettle, clk, given.Metrics, zap.NewNop())

@@ -34,7 +34,7 @@ func isCloneOf(rule spec.Rule, ref object.Ref, old *object.Full) bool {
 // they do so when its namespace or owner is deleted, and an outage of Headwater
 // must not block that.
 func judgeClone(request Request, rule spec.Rule, world World) Verdict {
-	if request.Operation == spec.Delete && request.fault() == "" && isSystem(request.User.Name, world) {
+	if request.Operation == spec.Delete && request.fault() == "" && isSystem(request.User, world) {
 		return allow(rule, ReasonGarbageCollection, request.User.Name)
 	}
 	rule.Copied = spec.Copied{} // users may add labels and annotations to a clone; sync repairs the copied ones

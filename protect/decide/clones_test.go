@@ -56,77 +56,40 @@ func removeClone(user string) decide.Request {
 func TestDecideMarksAreHeadwatersAlone(t *testing.T) {
 	masters := func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }
 	runDecide(t, map[string]decideCase{
-		"taking the label off is refused": {
-			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Labels = nil })),
-			reason:  decide.ReasonMarksChanged, refused: true,
-		},
-		"changing the label is refused": {
-			request: updateClone(alice, newClone(), newClone(withLabel(mark.CloneLabel, "no"))), reason: decide.ReasonMarksChanged, refused: true,
-		},
-		"taking the rule's label off is refused": {
-			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Labels = map[string]string{mark.CloneLabel: "true"} })),
-			reason:  decide.ReasonMarksChanged, refused: true,
-		},
-		"naming another rule by its label is refused": {
-			request: updateClone(alice, newClone(), newClone(withLabel(mark.Rule, "other"))), reason: decide.ReasonMarksChanged, refused: true,
-		},
+		"taking the label off is refused":             refused(updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Labels = nil })), decide.ReasonMarksChanged),
+		"changing the label is refused":               refused(updateClone(alice, newClone(), newClone(withLabel(mark.CloneLabel, "no"))), decide.ReasonMarksChanged),
+		"taking the rule's label off is refused":      refused(updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Labels = map[string]string{mark.CloneLabel: "true"} })), decide.ReasonMarksChanged),
+		"naming another rule by its label is refused": refused(updateClone(alice, newClone(), newClone(withLabel(mark.Rule, "other"))), decide.ReasonMarksChanged),
 		"the rule's label marks nothing on an object that is no clone": {
 			request: updateClone(alice, unmarked(), newClone(func(o *object.Full) { o.Labels, o.Annotations = map[string]string{mark.Rule: "blogsecret"}, nil })),
 			reason:  decide.ReasonNotProtected,
 		},
-		"naming another source is refused": {
-			request: updateClone(alice, newClone(), newClone(annotated(mark.Source, "Secret/x/y"))), reason: decide.ReasonMarksChanged, refused: true,
+		"naming another source is refused":                           refused(updateClone(alice, newClone(), newClone(annotated(mark.Source, "Secret/x/y"))), decide.ReasonMarksChanged),
+		"adding an annotation of ours is refused":                    refused(updateClone(alice, newClone(), newClone(annotated(mark.OnRuleRemoved, "Delete"))), decide.ReasonMarksChanged),
+		"forging a report on the consumers of a revision is refused": refused(updateClone(alice, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), decide.ReasonMarksChanged),
+		"Headwater may report on them":                               passes(updateClone(protecttest.HeadwaterUser, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), decide.ReasonByHeadwater),
+		"taking all annotations off is refused":                      refused(updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Annotations = nil })), decide.ReasonMarksChanged),
+		"threat T4: forging a clone out of an object is refused":     refused(updateClone(alice, unmarked(), newClone()), decide.ReasonMarksChanged),
+		"threat T4: creating a forged clone is refused":              refused(createClone(alice, newClone()), decide.ReasonMarksChanged),
+		"the label alone is refused":                                 refused(createClone(alice, newClone(func(o *object.Full) { o.Annotations = nil })), decide.ReasonMarksChanged),
+		"those who may change the source may not change marks":       refused(with(createClone(alice, newClone()), masters), decide.ReasonMarksChanged),
+		"Headwater may": passes(createClone(protecttest.HeadwaterUser, newClone()), decide.ReasonByHeadwater),
+		"who impersonates Headwater has no UID, and may not": refused(with(createClone(protecttest.HeadwaterUser, newClone()), func(r *decide.Request) { r.User.UID = "" }), decide.ReasonMarksChanged),
+		"a user that is no service account has none either, and goes by name": {
+			world:   func(w *decide.World) { w.Headwater = "headwater" },
+			request: with(createClone("headwater", newClone()), func(r *decide.Request) { r.User.UID = "" }), reason: decide.ReasonByHeadwater,
 		},
-		"adding an annotation of ours is refused": {
-			request: updateClone(alice, newClone(), newClone(annotated(mark.OnRuleRemoved, "Delete"))), reason: decide.ReasonMarksChanged, refused: true,
-		},
-		"forging a report on the consumers of a revision is refused": {
-			request: updateClone(alice, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), reason: decide.ReasonMarksChanged, refused: true,
-		},
-		"Headwater may report on them": {
-			request: updateClone(protecttest.HeadwaterUser, newClone(), newClone(annotated(mark.Consumers, "7 Healthy"))), reason: decide.ReasonByHeadwater,
-		},
-		"taking all annotations off is refused": {
-			request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Annotations = nil })),
-			reason:  decide.ReasonMarksChanged, refused: true,
-		},
-		"threat T4: forging a clone out of an object is refused": {
-			request: updateClone(alice, unmarked(), newClone()), reason: decide.ReasonMarksChanged, refused: true,
-		},
-		"threat T4: creating a forged clone is refused": {
-			request: createClone(alice, newClone()), reason: decide.ReasonMarksChanged, refused: true,
-		},
-		"the label alone is refused": {
-			request: createClone(alice, newClone(func(o *object.Full) { o.Annotations = nil })), reason: decide.ReasonMarksChanged, refused: true,
-		},
-		"those who may change the source may not change marks": {
-			request: with(createClone(alice, newClone()), masters), reason: decide.ReasonMarksChanged, refused: true,
-		},
-		"Headwater may": {request: createClone(protecttest.HeadwaterUser, newClone()), reason: decide.ReasonByHeadwater},
-		"nobody passes for Headwater while its name is unknown": {
-			world: func(w *decide.World) { w.Headwater = "" }, request: createClone(protecttest.HeadwaterUser, newClone()),
-			reason: decide.ReasonMarksChanged, refused: true,
-		},
-		"a label of one's own passes":      {request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: decide.ReasonNoProtectedChange},
-		"a rewrite without change passes":  {request: updateClone(alice, newClone(), newClone()), reason: decide.ReasonNoProtectedChange},
-		"an edit of the data is reverted":  {request: updateClone(alice, newClone(), newClone(protecttest.SetData("x"))), reason: decide.ReasonNoProtectedChange},
-		"a delete is healed":               {request: removeClone(alice), reason: decide.ReasonNotProtected},
-		"creating what is no clone passes": {request: createClone(alice, unmarked()), reason: decide.ReasonNotProtected},
-		"annotations mark nothing without the label": {
-			request: createClone(alice, newClone(func(o *object.Full) { o.Labels = nil })), reason: decide.ReasonNotProtected,
-		},
-		"invariant 10: a new object that cannot be read is refused": {
-			request: createClone(alice, nil), reason: decide.ReasonUnreadable, refused: true,
-		},
-		"invariant 10: a clone created in another namespace than the request says is refused": {
-			request: with(createClone(alice, newClone()), func(r *decide.Request) { r.Namespace = "team-b" }), reason: decide.ReasonUnreadable, refused: true,
-		},
-		"invariant 10: a clone as it was that cannot be read is refused": {
-			request: updateClone(alice, nil, newClone()), reason: decide.ReasonUnreadable, refused: true,
-		},
-		"a kind that is never cloned is free": {
-			request: with(createClone(alice, newClone()), func(r *decide.Request) { r.Kind = "" }), reason: decide.ReasonNotProtected,
-		},
+		"nobody passes for Headwater while its name is unknown":                               refused(createClone(protecttest.HeadwaterUser, newClone()), decide.ReasonMarksChanged).in(func(w *decide.World) { w.Headwater = "" }),
+		"a label of one's own passes":                                                         passes(updateClone(alice, newClone(), newClone(withLabel("team", "a"))), decide.ReasonNoProtectedChange),
+		"a rewrite without change passes":                                                     passes(updateClone(alice, newClone(), newClone()), decide.ReasonNoProtectedChange),
+		"an edit of the data is reverted":                                                     passes(updateClone(alice, newClone(), newClone(protecttest.SetData("x"))), decide.ReasonNoProtectedChange),
+		"a delete is healed":                                                                  passes(removeClone(alice), decide.ReasonNotProtected),
+		"creating what is no clone passes":                                                    passes(createClone(alice, unmarked()), decide.ReasonNotProtected),
+		"annotations mark nothing without the label":                                          passes(createClone(alice, newClone(func(o *object.Full) { o.Labels = nil })), decide.ReasonNotProtected),
+		"invariant 10: a new object that cannot be read is refused":                           refused(createClone(alice, nil), decide.ReasonUnreadable),
+		"invariant 10: a clone created in another namespace than the request says is refused": refused(with(createClone(alice, newClone()), func(r *decide.Request) { r.Namespace = "team-b" }), decide.ReasonUnreadable),
+		"invariant 10: a clone as it was that cannot be read is refused":                      refused(updateClone(alice, nil, newClone()), decide.ReasonUnreadable),
+		"a kind that is never cloned is free":                                                 passes(with(createClone(alice, newClone()), func(r *decide.Request) { r.Kind = "" }), decide.ReasonNotProtected),
 	})
 	t.Run("a trial run that only audits refuses no marks", func(t *testing.T) {
 		verdict := decide.Decide(createClone(alice, newClone()), rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Audit })), newWorld())
@@ -147,52 +110,26 @@ func TestDecideDeniedClones(t *testing.T) {
 		return updateClone(user, newClone(), newClone(protecttest.SetData("x")))
 	}
 	runDecide(t, map[string]decideCase{
-		"an edit is refused":  {rule: deny, request: edit(alice), reason: decide.ReasonProtected, refused: true},
-		"a delete is refused": {rule: deny, request: removeClone(alice), reason: decide.ReasonProtected, refused: true},
-		"a delete of the whole collection is refused": {
-			rule: deny, request: with(removeClone(alice), func(r *decide.Request) { r.Name = "" }), reason: decide.ReasonProtected, refused: true,
-		},
-		"threat T6: freezing by immutable is refused": {
-			rule: deny, request: updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Content.Immutable = true })),
-			reason: decide.ReasonProtected, refused: true,
-		},
-		"an owner, because the garbage collector would then delete it, is refused": {
-			rule: deny, request: updateClone(alice, newClone(), newClone(owned)),
-			reason: decide.ReasonProtected, refused: true,
-		},
-		"loophole 7: a rewrite without change passes": {rule: deny, request: updateClone(alice, newClone(), newClone()), reason: decide.ReasonNoProtectedChange},
-		"a label of one's own passes": {
-			rule: deny, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))), reason: decide.ReasonNoProtectedChange,
-		},
-		"so does one that is copied: it may be somebody's own, and else is healed": {
-			rule: func(r *spec.Rule) { r.Clones, r.Copied.Labels = spec.Deny, []string{"*"} }, request: updateClone(alice, newClone(), newClone(withLabel("team", "a"))),
-			reason: decide.ReasonNoProtectedChange,
-		},
-		"Headwater may": {rule: deny, request: edit(protecttest.HeadwaterUser), reason: decide.ReasonByHeadwater},
-		"those who may change the source may": {
-			rule: deny, request: with(edit(alice), func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }), reason: decide.ReasonExempt,
-		},
-		"but not its marks": {
-			rule: deny, request: with(updateClone(alice, newClone(), unmarked()), func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }),
-			reason: decide.ReasonMarksChanged, refused: true,
-		},
-		"an owner is refused where deletions alone are protected": {
-			rule: func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Delete} }, request: updateClone(alice, newClone(), newClone(owned)),
-			reason: decide.ReasonProtected, refused: true,
-		},
-		"an identity from the settings deletes what has no owner": {
-			rule: deny, world: func(w *decide.World) { w.SystemIdentities = []string{"operator"} }, request: removeClone("operator"), reason: decide.ReasonGarbageCollection,
-		},
-		"an operation that the rule leaves out passes": {
-			rule:    func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Update} },
-			request: removeClone(alice), reason: decide.ReasonOperationNotProtected,
-		},
-		"the namespace controller empties a namespace":      {rule: deny, request: removeClone(namespaceController), reason: decide.ReasonGarbageCollection},
-		"the garbage collector deletes what has no owner":   {rule: deny, request: removeClone(garbageCollector), reason: decide.ReasonGarbageCollection},
-		"so they do under the controller manager's name":    {rule: deny, request: removeClone(controllerManager), reason: decide.ReasonGarbageCollection},
-		"a system controller may not edit":                  {rule: deny, request: edit(namespaceController), reason: decide.ReasonProtected, refused: true},
-		"an object of the same name that is no clone":       {rule: deny, request: updateClone(alice, unmarked(), unmarked(protecttest.SetData("x"))), reason: decide.ReasonNotProtected},
-		"a clone of another rule is reverted":               {rule: deny, request: updateClone(alice, newClone(annotated(mark.Rule, "b")), newClone(annotated(mark.Rule, "b"), protecttest.SetData("x"))), reason: decide.ReasonNoProtectedChange},
-		"invariant 10: a clone that cannot be read is kept": {rule: deny, request: with(removeClone(alice), func(r *decide.Request) { r.Old = nil }), reason: decide.ReasonUnreadable, refused: true},
+		"an edit is refused":                                                       denied(edit(alice)).under(deny),
+		"a delete is refused":                                                      denied(removeClone(alice)).under(deny),
+		"a delete of the whole collection is refused":                              denied(with(removeClone(alice), func(r *decide.Request) { r.Name = "" })).under(deny),
+		"threat T6: freezing by immutable is refused":                              denied(updateClone(alice, newClone(), newClone(func(o *object.Full) { o.Content.Immutable = true }))).under(deny),
+		"loophole 7: a rewrite without change passes":                              passes(updateClone(alice, newClone(), newClone()), decide.ReasonNoProtectedChange).under(deny),
+		"a label of one's own passes":                                              passes(updateClone(alice, newClone(), newClone(withLabel("team", "a"))), decide.ReasonNoProtectedChange).under(deny),
+		"an owner, because the garbage collector would then delete it, is refused": denied(updateClone(alice, newClone(), newClone(owned))).under(deny),
+		"so does one that is copied: it may be somebody's own, and else is healed": passes(updateClone(alice, newClone(), newClone(withLabel("team", "a"))), decide.ReasonNoProtectedChange).under(func(r *spec.Rule) { r.Clones, r.Copied.Labels = spec.Deny, []string{"*"} }),
+		"Headwater may":                       passes(edit(protecttest.HeadwaterUser), decide.ReasonByHeadwater).under(deny),
+		"those who may change the source may": passes(with(edit(alice), func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }), decide.ReasonExempt).under(deny),
+		"but not its marks":                   refused(with(updateClone(alice, newClone(), unmarked()), func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }), decide.ReasonMarksChanged).under(deny),
+		"an owner is refused where deletions alone are protected": denied(updateClone(alice, newClone(), newClone(owned))).under(func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Delete} }),
+		"an identity from the settings deletes what has no owner": passes(removeClone("operator"), decide.ReasonGarbageCollection).under(deny).in(func(w *decide.World) { w.SystemIdentities = []string{"operator"} }),
+		"an operation that the rule leaves out passes":            passes(removeClone(alice), decide.ReasonOperationNotProtected).under(func(r *spec.Rule) { r.Clones, r.Operations = spec.Deny, []spec.Operation{spec.Update} }),
+		"the namespace controller empties a namespace":            passes(removeClone(namespaceController), decide.ReasonGarbageCollection).under(deny),
+		"the garbage collector deletes what has no owner":         passes(removeClone(garbageCollector), decide.ReasonGarbageCollection).under(deny),
+		"so they do under the controller manager's name":          passes(removeClone(controllerManager), decide.ReasonGarbageCollection).under(deny),
+		"a system controller may not edit":                        denied(edit(namespaceController)).under(deny),
+		"an object of the same name that is no clone":             passes(updateClone(alice, unmarked(), unmarked(protecttest.SetData("x"))), decide.ReasonNotProtected).under(deny),
+		"a clone of another rule is reverted":                     passes(updateClone(alice, newClone(annotated(mark.Rule, "b")), newClone(annotated(mark.Rule, "b"), protecttest.SetData("x"))), decide.ReasonNoProtectedChange).under(deny),
+		"invariant 10: a clone that cannot be read is kept":       refused(with(removeClone(alice), func(r *decide.Request) { r.Old = nil }), decide.ReasonUnreadable).under(deny),
 	})
 }

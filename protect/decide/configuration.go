@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/text"
 )
 
@@ -30,6 +31,11 @@ type OwnConfiguration struct {
 	// Check returns the problems of a configuration, and notes about settings
 	// that are valid but probably a mistake. Each is one line.
 	Check func(text []byte) (problems, notes []string)
+}
+
+// Ref returns the ConfigMap.
+func (o OwnConfiguration) Ref() object.Ref {
+	return object.Ref{Kind: object.ConfigMap, Namespace: o.Namespace, Name: o.Name}
 }
 
 const (

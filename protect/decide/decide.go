@@ -140,7 +140,7 @@ func exemption(request Request, rule spec.Rule, world World) (reason Reason, by 
 		return ReasonByHeadwater, ""
 	}
 	if request.Kind != spec.KindNamespace && request.Operation == spec.Delete &&
-		isSystem(request.User.Name, world) && world.Terminating(request.Namespace) {
+		isSystem(request.User, world) && world.Terminating(request.Namespace) {
 		return ReasonNamespaceTerminating, request.User.Name
 	}
 	if by := grant(request.User, rule.Allow, world.Bound); by != "" {

@@ -25,6 +25,21 @@ type decideCase struct {
 	refused bool
 }
 
+func passes(request decide.Request, reason decide.Reason) decideCase {
+	return decideCase{request: request, reason: reason}
+}
+
+func refused(request decide.Request, reason decide.Reason) decideCase {
+	return decideCase{request: request, reason: reason, refused: true}
+}
+
+// denied is refused because a rule protects the object.
+func denied(request decide.Request) decideCase { return refused(request, decide.ReasonProtected) }
+
+func (c decideCase) under(rule func(*spec.Rule)) decideCase { c.rule = rule; return c }
+
+func (c decideCase) in(world func(*decide.World)) decideCase { c.world = world; return c }
+
 func runDecide(t *testing.T, cases map[string]decideCase) {
 	t.Helper()
 	for name, tc := range cases {
@@ -51,8 +66,8 @@ func runDecide(t *testing.T, cases map[string]decideCase) {
 func TestDecideWhatIsProtected(t *testing.T) {
 	edit := update(alice, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("other")))
 	runDecide(t, map[string]decideCase{
-		"an edit by a stranger is refused":  {request: edit, reason: decide.ReasonProtected, refused: true},
-		"a delete by a stranger is refused": {request: remove(alice), reason: decide.ReasonProtected, refused: true},
+		"an edit by a stranger is refused":  denied(edit),
+		"a delete by a stranger is refused": denied(remove(alice)),
 		"another object of the namespace is free": {
 			request: with(edit, func(r *decide.Request) {
 				r.Name = "other"
@@ -61,9 +76,7 @@ func TestDecideWhatIsProtected(t *testing.T) {
 			}),
 			reason: decide.ReasonNotProtected,
 		},
-		"the same name of another kind is free": {
-			request: with(edit, func(r *decide.Request) { r.Kind = object.ConfigMap }), reason: decide.ReasonNotProtected,
-		},
+		"the same name of another kind is free": passes(with(edit, func(r *decide.Request) { r.Kind = object.ConfigMap }), decide.ReasonNotProtected),
 		"the same name in another namespace is free": {
 			request: with(edit, func(r *decide.Request) {
 				r.Namespace = "other"
@@ -72,86 +85,42 @@ func TestDecideWhatIsProtected(t *testing.T) {
 			}),
 			reason: decide.ReasonNotProtected,
 		},
-		"a resource that is never protected is free": {
-			request: with(edit, func(r *decide.Request) { r.Kind = "" }), reason: decide.ReasonNotProtected,
-		},
-		"an operation that the rule leaves out is free": {
-			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create} }, request: edit, reason: decide.ReasonOperationNotProtected,
-		},
-		"an edit is free when the rule lists deletes only": {
-			rule: onlyDelete, request: edit, reason: decide.ReasonNoProtectedChange,
-		},
-		"but not an owner, because the garbage collector would then delete it": {
-			rule: onlyDelete, request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(owned)), reason: decide.ReasonProtected, refused: true,
-		},
-		"nor one let go: of those that stay, none may be there": {
-			rule: onlyDelete, request: update(alice, protecttest.NewSecret(owned), protecttest.NewSecret()), reason: decide.ReasonProtected, refused: true,
-		},
+		"a resource that is never protected is free":                           passes(with(edit, func(r *decide.Request) { r.Kind = "" }), decide.ReasonNotProtected),
+		"an operation that the rule leaves out is free":                        passes(edit, decide.ReasonOperationNotProtected).under(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Create} }),
+		"an edit is free when the rule lists deletes only":                     passes(edit, decide.ReasonNoProtectedChange).under(onlyDelete),
+		"but not an owner, because the garbage collector would then delete it": denied(update(alice, protecttest.NewSecret(), protecttest.NewSecret(owned))).under(onlyDelete),
+		"nor one let go: of those that stay, none may be there":                denied(update(alice, protecttest.NewSecret(owned), protecttest.NewSecret())).under(onlyDelete),
 		"but by the garbage collector, with whatever else is free": {
 			rule: onlyDelete, request: update(garbageCollector, protecttest.NewSecret(owned), protecttest.NewSecret(protecttest.SetData("x"))), reason: decide.ReasonGarbageCollection,
 		},
-		"making it by a stranger is refused": {request: create(alice, protecttest.NewSecret()), reason: decide.ReasonProtected, refused: true},
-		"making it under a name that the API server generates is refused": {
-			request: with(create(alice, protecttest.NewSecret()), func(r *decide.Request) { r.Name = "" }), reason: decide.ReasonProtected, refused: true,
-		},
-		"making another object is free": {
-			request: create(alice, protecttest.NewSecret(func(o *object.Full) { o.Name = "other" })), reason: decide.ReasonNotProtected,
-		},
+		"making it by a stranger is refused":                              denied(create(alice, protecttest.NewSecret())),
+		"making it under a name that the API server generates is refused": denied(with(create(alice, protecttest.NewSecret()), func(r *decide.Request) { r.Name = "" })),
+		"making another object is free":                                   passes(create(alice, protecttest.NewSecret(func(o *object.Full) { o.Name = "other" })), decide.ReasonNotProtected),
 		"making it is free when the rule leaves it out": {
 			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update, spec.Delete} }, request: create(alice, protecttest.NewSecret()), reason: decide.ReasonOperationNotProtected,
 		},
-		"making it by Headwater passes": {request: create(protecttest.HeadwaterUser, protecttest.NewSecret()), reason: decide.ReasonByHeadwater},
-		"making it by a system controller is refused, even in a namespace in deletion": {
-			world: terminating("platform"), request: create(namespaceController, protecttest.NewSecret()), reason: decide.ReasonProtected, refused: true,
-		},
-		"making it by a user that the rule allows passes": {
-			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: create(alice, protecttest.NewSecret()), reason: decide.ReasonExempt,
-		},
-		"a delete is free when the rule lists updates only": {
-			rule: func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }, request: remove(alice), reason: decide.ReasonOperationNotProtected,
-		},
-		"an operation that is neither update nor delete is free": {
-			request: with(edit, func(r *decide.Request) { r.Operation = "" }), reason: decide.ReasonNotProtected,
-		},
-		"loophole 8: deleting a collection sends no name, and is refused all the same": {
-			request: with(remove(alice), func(r *decide.Request) { r.Name = "" }), reason: decide.ReasonProtected, refused: true,
-		},
-		"loophole 9: an object pinned in deletion by a finalizer cannot be edited": {
-			request: update(alice, protecttest.NewSecret(inDeletion), protecttest.NewSecret(inDeletion, protecttest.SetData("x"))),
-			reason:  decide.ReasonProtected, refused: true,
-		},
-		"loophole 7: a rewrite that changes nothing passes": {
-			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret()), reason: decide.ReasonNoProtectedChange,
-		},
+		"making it by Headwater passes": passes(create(protecttest.HeadwaterUser, protecttest.NewSecret()), decide.ReasonByHeadwater),
+		"making it by a system controller is refused, even in a namespace in deletion": denied(create(namespaceController, protecttest.NewSecret())).in(terminating("platform")),
+		"making it by a user that the rule allows passes":                              passes(create(alice, protecttest.NewSecret()), decide.ReasonExempt).under(func(r *spec.Rule) { r.Allow.Users = []string{alice} }),
+		"a delete is free when the rule lists updates only":                            passes(remove(alice), decide.ReasonOperationNotProtected).under(func(r *spec.Rule) { r.Operations = []spec.Operation{spec.Update} }),
+		"an operation that is neither update nor delete is free":                       passes(with(edit, func(r *decide.Request) { r.Operation = "" }), decide.ReasonNotProtected),
+		"loophole 8: deleting a collection sends no name, and is refused all the same": denied(with(remove(alice), func(r *decide.Request) { r.Name = "" })),
+		"loophole 9: an object pinned in deletion by a finalizer cannot be edited":     denied(update(alice, protecttest.NewSecret(inDeletion), protecttest.NewSecret(inDeletion, protecttest.SetData("x")))),
+		"loophole 7: a rewrite that changes nothing passes":                            passes(update(alice, protecttest.NewSecret(), protecttest.NewSecret()), decide.ReasonNoProtectedChange),
 		"loophole 7: removing a finalizer passes": {
 			request: update(alice,
 				protecttest.NewSecret(func(o *object.Full) { o.Finalizers = []string{"foregroundDeletion"} }), protecttest.NewSecret()),
 			reason: decide.ReasonNoProtectedChange,
 		},
-		"a label that is copied to every clone": {
-			rule:    func(r *spec.Rule) { r.Copied.Labels = []string{"tier*"} },
-			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(withLabel("tier", "x"))), reason: decide.ReasonProtected, refused: true,
-		},
+		"a label that is copied to every clone": denied(update(alice, protecttest.NewSecret(), protecttest.NewSecret(withLabel("tier", "x")))).under(func(r *spec.Rule) { r.Copied.Labels = []string{"tier*"} }),
 		"a label that is not": {
 			rule:    func(r *spec.Rule) { r.Copied.Labels = []string{"tier*"} },
 			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(withLabel("team", "x"))), reason: decide.ReasonNoProtectedChange,
 		},
-		"loophole 10: stripping our marks is refused": {
-			request: update(alice,
-				protecttest.NewSecret(func(o *object.Full) { o.Labels = map[string]string{"headwater.dev/clone": "true"} }), protecttest.NewSecret()),
-			reason: decide.ReasonProtected, refused: true,
-		},
-		"threat T6: adding a finalizer is refused": {
-			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(func(o *object.Full) { o.Finalizers = []string{"a/b"} })),
-			reason:  decide.ReasonProtected, refused: true,
-		},
-		"threat T6: freezing by immutable is refused": {
-			request: update(alice, protecttest.NewSecret(), protecttest.NewSecret(func(o *object.Full) { o.Content.Immutable = true })),
-			reason:  decide.ReasonProtected, refused: true,
-		},
-		"threat T18: a forced replacement starts with a delete, which is refused": {
-			request: remove(alice), reason: decide.ReasonProtected, refused: true,
-		},
+		"loophole 10: stripping our marks is refused":                             denied(update(alice, protecttest.NewSecret(func(o *object.Full) { o.Labels = map[string]string{"headwater.dev/clone": "true"} }), protecttest.NewSecret())),
+		"threat T6: adding a finalizer is refused":                                denied(update(alice, protecttest.NewSecret(), protecttest.NewSecret(func(o *object.Full) { o.Finalizers = []string{"a/b"} }))),
+		"threat T6: freezing by immutable is refused":                             denied(update(alice, protecttest.NewSecret(), protecttest.NewSecret(func(o *object.Full) { o.Content.Immutable = true }))),
+		"threat T18: a forced replacement starts with a delete, which is refused": denied(remove(alice)),
 	})
 }
 
@@ -174,38 +143,16 @@ func TestDecideWhoMayEdit(t *testing.T) {
 		r.Allow.ServiceAccounts = []spec.ServiceAccount{{Namespace: "ci", Name: "deployer"}}
 	}
 	runDecide(t, map[string]decideCase{
-		"a user of the rule": {
-			rule: func(r *spec.Rule) { r.Allow.Users = []string{alice} }, request: edit(alice), reason: decide.ReasonExempt,
-		},
-		"a group of the rule": {
-			rule: func(r *spec.Rule) { r.Allow.Groups = []string{"ops"} }, request: edit(alice, "dev", "ops"), reason: decide.ReasonExempt,
-		},
-		"a service account of the rule": {
-			rule: deployer, request: edit("system:serviceaccount:ci:deployer"), reason: decide.ReasonExempt,
-		},
-		"threat T11: a service account of the same name elsewhere does not count": {
-			rule: deployer, request: edit("system:serviceaccount:other:deployer"), reason: decide.ReasonProtected, refused: true,
-		},
-		"threat T11: a name that only begins alike does not count": {
-			rule: deployer, request: edit("system:serviceaccount:ci:deployer2"), reason: decide.ReasonProtected, refused: true,
-		},
-		"a holder of the ClusterRole through a ClusterRoleBinding": {
-			request: edit(alice, "system:masters"), reason: decide.ReasonExempt,
-		},
-		"a rule without any exception": {
-			rule:    func(r *spec.Rule) { r.Allow.ClusterRoles = []string{} },
-			request: edit(alice, "system:masters"), reason: decide.ReasonProtected, refused: true,
-		},
-		"Headwater itself": {
-			request: edit("system:serviceaccount:headwater:headwater"), reason: decide.ReasonByHeadwater,
-		},
-		"nobody passes for Headwater while its name is unknown": {
-			world:   func(w *decide.World) { w.Headwater = "" },
-			request: edit(""), reason: decide.ReasonUnreadable, refused: true,
-		},
-		"another service account of Headwater's namespace does not pass for it": {
-			request: edit("system:serviceaccount:headwater:other"), reason: decide.ReasonProtected, refused: true,
-		},
+		"a user of the rule":            passes(edit(alice), decide.ReasonExempt).under(func(r *spec.Rule) { r.Allow.Users = []string{alice} }),
+		"a group of the rule":           passes(edit(alice, "dev", "ops"), decide.ReasonExempt).under(func(r *spec.Rule) { r.Allow.Groups = []string{"ops"} }),
+		"a service account of the rule": passes(edit("system:serviceaccount:ci:deployer"), decide.ReasonExempt).under(deployer),
+		"threat T11: a service account of the same name elsewhere does not count": denied(edit("system:serviceaccount:other:deployer")).under(deployer),
+		"threat T11: a name that only begins alike does not count":                denied(edit("system:serviceaccount:ci:deployer2")).under(deployer),
+		"a holder of the ClusterRole through a ClusterRoleBinding":                passes(edit(alice, "system:masters"), decide.ReasonExempt),
+		"a rule without any exception":                                            denied(edit(alice, "system:masters")).under(func(r *spec.Rule) { r.Allow.ClusterRoles = []string{} }),
+		"Headwater itself":                                                        passes(edit("system:serviceaccount:headwater:headwater"), decide.ReasonByHeadwater),
+		"nobody passes for Headwater while its name is unknown":                   refused(edit(""), decide.ReasonUnreadable).in(func(w *decide.World) { w.Headwater = "" }),
+		"another service account of Headwater's namespace does not pass for it":   denied(edit("system:serviceaccount:headwater:other")),
 	})
 }
 
@@ -220,15 +167,9 @@ func TestDecideSystemControllers(t *testing.T) {
 	renamed := first
 	renamed.Name = "b"
 	runDecide(t, map[string]decideCase{
-		"loophole 5: the namespace controller empties a namespace in deletion": {
-			world: terminating("platform"), request: remove(namespaceController), reason: decide.ReasonNamespaceTerminating,
-		},
-		"loophole 6: it may have the name of the controller manager": {
-			world: terminating("platform"), request: remove(controllerManager), reason: decide.ReasonNamespaceTerminating,
-		},
-		"the garbage collector as well": {
-			world: terminating("platform"), request: remove(garbageCollector), reason: decide.ReasonNamespaceTerminating,
-		},
+		"loophole 5: the namespace controller empties a namespace in deletion": passes(remove(namespaceController), decide.ReasonNamespaceTerminating).in(terminating("platform")),
+		"loophole 6: it may have the name of the controller manager":           passes(remove(controllerManager), decide.ReasonNamespaceTerminating).in(terminating("platform")),
+		"the garbage collector as well":                                        passes(remove(garbageCollector), decide.ReasonNamespaceTerminating).in(terminating("platform")),
 		"an identity from the settings as well": {
 			world: func(w *decide.World) {
 				terminating("platform")(w)
@@ -236,52 +177,23 @@ func TestDecideSystemControllers(t *testing.T) {
 			},
 			request: remove("operator"), reason: decide.ReasonNamespaceTerminating,
 		},
-		"a system controller may not delete while the namespace lives": {
-			request: remove(namespaceController), reason: decide.ReasonProtected, refused: true,
-		},
-		"another namespace in deletion does not count": {
-			world: terminating("other"), request: remove(namespaceController), reason: decide.ReasonProtected, refused: true,
-		},
-		"a stranger may not delete in a namespace in deletion": {
-			world: terminating("platform"), request: remove(alice), reason: decide.ReasonProtected, refused: true,
-		},
-		"loophole 6: other service accounts of kube-system are strangers": {
-			world: terminating("platform"), request: remove("system:serviceaccount:kube-system:default"),
-			reason: decide.ReasonProtected, refused: true,
-		},
-		"a system controller may not edit, even in a namespace in deletion": {
-			world: terminating("platform"), request: update(namespaceController, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))),
-			reason: decide.ReasonProtected, refused: true,
-		},
-		"the garbage collector drops an owner": {
-			request: update(garbageCollector, ownedBy(first), ownedBy()), reason: decide.ReasonGarbageCollection,
-		},
-		"the garbage collector ceases to block an owner": {
-			request: update(controllerManager, ownedBy(first), ownedBy(released)), reason: decide.ReasonGarbageCollection,
-		},
-		"the garbage collector may not add an owner": {
-			request: update(garbageCollector, ownedBy(), ownedBy(first)), reason: decide.ReasonProtected, refused: true,
-		},
-		"the garbage collector may not change an owner": {
-			request: update(garbageCollector, ownedBy(first), ownedBy(renamed)), reason: decide.ReasonProtected, refused: true,
-		},
-		"the garbage collector may not begin to block": {
-			request: update(garbageCollector, ownedBy(released), ownedBy(first)), reason: decide.ReasonProtected, refused: true,
-		},
-		"the garbage collector may not change data on the way": {
-			request: update(garbageCollector, ownedBy(first), protecttest.NewSecret(protecttest.SetData("x"))), reason: decide.ReasonProtected, refused: true,
-		},
+		"a system controller may not delete while the namespace lives":      denied(remove(namespaceController)),
+		"another namespace in deletion does not count":                      denied(remove(namespaceController)).in(terminating("other")),
+		"a stranger may not delete in a namespace in deletion":              denied(remove(alice)).in(terminating("platform")),
+		"loophole 6: other service accounts of kube-system are strangers":   denied(remove("system:serviceaccount:kube-system:default")).in(terminating("platform")),
+		"a system controller may not edit, even in a namespace in deletion": denied(update(namespaceController, protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x")))).in(terminating("platform")),
+		"the garbage collector drops an owner":                              passes(update(garbageCollector, ownedBy(first), ownedBy()), decide.ReasonGarbageCollection),
+		"the garbage collector ceases to block an owner":                    passes(update(controllerManager, ownedBy(first), ownedBy(released)), decide.ReasonGarbageCollection),
+		"the garbage collector may not add an owner":                        denied(update(garbageCollector, ownedBy(), ownedBy(first))),
+		"the garbage collector may not change an owner":                     denied(update(garbageCollector, ownedBy(first), ownedBy(renamed))),
+		"the garbage collector may not begin to block":                      denied(update(garbageCollector, ownedBy(released), ownedBy(first))),
+		"the garbage collector may not change data on the way":              denied(update(garbageCollector, ownedBy(first), protecttest.NewSecret(protecttest.SetData("x")))),
 		"an identity from the settings drops an owner as well": {
 			world:   func(w *decide.World) { w.SystemIdentities = []string{"operator"} },
 			request: update("operator", ownedBy(first), ownedBy()), reason: decide.ReasonGarbageCollection,
 		},
-		"but may not edit": {
-			world:   func(w *decide.World) { w.SystemIdentities = []string{"operator"} },
-			request: update("operator", protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x"))), reason: decide.ReasonProtected, refused: true,
-		},
-		"a stranger may not drop an owner": {
-			request: update(alice, ownedBy(first), ownedBy()), reason: decide.ReasonProtected, refused: true,
-		},
+		"but may not edit":                 denied(update("operator", protecttest.NewSecret(), protecttest.NewSecret(protecttest.SetData("x")))).in(func(w *decide.World) { w.SystemIdentities = []string{"operator"} }),
+		"a stranger may not drop an owner": denied(update(alice, ownedBy(first), ownedBy())),
 	})
 }
 
@@ -291,38 +203,15 @@ func TestDecideNamespace(t *testing.T) {
 		r.GuardNamespace = &guard
 	}
 	runDecide(t, map[string]decideCase{
-		"a namespace that holds a source is kept": {
-			request: removeNamespace(alice, "platform"), reason: decide.ReasonNamespaceGuarded, refused: true,
-		},
-		"a namespace that holds none may go": {
-			world:   func(w *decide.World) { w.HasSource = func(spec.Rule) bool { return false } },
-			request: removeNamespace(alice, "platform"), reason: decide.ReasonSourceAbsent,
-		},
-		"another namespace may go": {
-			request: removeNamespace(alice, "other"), reason: decide.ReasonNotProtected,
-		},
-		"a rule may leave the namespace unguarded": {
-			rule: unguarded, request: removeNamespace(alice, "platform"), reason: decide.ReasonNotProtected,
-		},
-		"an unguarded namespace may go even when the request cannot be made out": {
-			rule: unguarded, request: with(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Old = nil }),
-			reason: decide.ReasonNotProtected,
-		},
-		"who may change the source may delete its namespace": {
-			request: with(removeNamespace(alice, "platform"), func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }),
-			reason:  decide.ReasonExempt,
-		},
-		"a system controller may not begin the deletion of a namespace": {
-			world:   terminating("platform"),
-			request: removeNamespace(namespaceController, "platform"), reason: decide.ReasonNamespaceGuarded, refused: true,
-		},
-		"a namespace in deletion already may be deleted again": {
-			request: with(removeNamespace(alice, "platform"), func(r *decide.Request) { inDeletion(r.Old) }),
-			reason:  decide.ReasonNamespaceTerminating,
-		},
-		"an update of a namespace is free": {
-			request: with(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Operation = spec.Update }), reason: decide.ReasonNotProtected,
-		},
+		"a namespace that holds a source is kept":                                refused(removeNamespace(alice, "platform"), decide.ReasonNamespaceGuarded),
+		"a namespace that holds none may go":                                     passes(removeNamespace(alice, "platform"), decide.ReasonSourceAbsent).in(func(w *decide.World) { w.HasSource = func(spec.Rule) bool { return false } }),
+		"another namespace may go":                                               passes(removeNamespace(alice, "other"), decide.ReasonNotProtected),
+		"a rule may leave the namespace unguarded":                               passes(removeNamespace(alice, "platform"), decide.ReasonNotProtected).under(unguarded),
+		"an unguarded namespace may go even when the request cannot be made out": passes(with(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Old = nil }), decide.ReasonNotProtected).under(unguarded),
+		"who may change the source may delete its namespace":                     passes(with(removeNamespace(alice, "platform"), func(r *decide.Request) { r.User.Groups = []string{"system:masters"} }), decide.ReasonExempt),
+		"a system controller may not begin the deletion of a namespace":          refused(removeNamespace(namespaceController, "platform"), decide.ReasonNamespaceGuarded).in(terminating("platform")),
+		"a namespace in deletion already may be deleted again":                   passes(with(removeNamespace(alice, "platform"), func(r *decide.Request) { inDeletion(r.Old) }), decide.ReasonNamespaceTerminating),
+		"an update of a namespace is free":                                       passes(with(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Operation = spec.Update }), decide.ReasonNotProtected),
 	})
 }
 
@@ -346,12 +235,10 @@ func TestDecideRefusesWhatItCannotMakeOut(t *testing.T) {
 		"an exempt requester of an unreadable request": unreadable(edit, func(r *decide.Request) {
 			r.Old, r.User.Groups = nil, []string{"system:masters"}
 		}),
-		"the namespace is missing":                                        unreadable(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Old = nil }),
-		"the namespace is called two names":                               unreadable(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Name = "other" }),
-		"an unreadable object of another namespace, which may be a clone": unreadable(edit, func(r *decide.Request) { r.Old, r.Namespace = nil, "other" }),
-		"an unreadable object of another namespace may be deleted, as a clone may": {
-			request: with(remove(alice), func(r *decide.Request) { r.Old, r.Namespace = nil, "other" }), reason: decide.ReasonNotProtected,
-		},
+		"the namespace is missing":                                                 unreadable(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Old = nil }),
+		"the namespace is called two names":                                        unreadable(removeNamespace(alice, "platform"), func(r *decide.Request) { r.Name = "other" }),
+		"an unreadable object of another namespace, which may be a clone":          unreadable(edit, func(r *decide.Request) { r.Old, r.Namespace = nil, "other" }),
+		"an unreadable object of another namespace may be deleted, as a clone may": passes(with(remove(alice), func(r *decide.Request) { r.Old, r.Namespace = nil, "other" }), decide.ReasonNotProtected),
 	})
 }
 

@@ -1,9 +1,6 @@
 package decide_test
 
 import (
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
@@ -24,17 +21,6 @@ var (
 	removeNamespace = decidetest.RemoveNamespace
 	with            = decidetest.With
 )
-
-func binding(name, role string, users ...string) *rbacv1.ClusterRoleBinding {
-	b := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-	}
-	for _, user := range users {
-		b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: user})
-	}
-	return b
-}
 
 func labelled(labels map[string]string) func(*object.Full) {
 	return func(o *object.Full) { o.Labels = labels }

@@ -11,6 +11,9 @@ import (
 type User struct {
 	Name   string
 	Groups []string
+	// UID is empty for a request that impersonates a service account, unless the
+	// sender may impersonate UIDs too.
+	UID string
 }
 
 // Request is a write to a Secret or ConfigMap, or the deletion of a namespace.

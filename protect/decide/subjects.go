@@ -3,6 +3,7 @@ package decide
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -25,18 +26,24 @@ var KubernetesControllers = append([]string{namespaceController}, GarbageCollect
 // GarbageCollectors are the users that also remove owner references.
 var GarbageCollectors = []string{garbageCollector, controllerManager}
 
+// isImpersonated reports whether somebody else acts as the service account user: the
+// account has a UID, and a request that impersonates it has none. The UID is not
+// compared, because an account may be recreated or restored.
+func (u User) isImpersonated() bool { return u.UID == "" && IsServiceAccount(u.Name) }
+
+// isHeadwater reports whether Headwater itself sent the request.
 func isHeadwater(user User, world World) bool {
-	return world.Headwater != "" && user.Name == world.Headwater
+	return world.Headwater != "" && user.Name == world.Headwater && !user.isImpersonated()
 }
 
-func isSystem(user string, world World) bool {
-	return user == namespaceController || isGarbageCollector(user, world)
+func isSystem(user User, world World) bool {
+	return user.Name == namespaceController && !user.isImpersonated() || isGarbageCollector(user, world)
 }
 
 // isGarbageCollector reports whether user is a garbage collector or one of the
 // SystemIdentities.
-func isGarbageCollector(user string, world World) bool {
-	return slices.Contains(GarbageCollectors, user) || slices.Contains(world.SystemIdentities, user)
+func isGarbageCollector(user User, world World) bool {
+	return !user.isImpersonated() && (slices.Contains(GarbageCollectors, user.Name) || slices.Contains(world.SystemIdentities, user.Name))
 }
 
 // grant returns the entry of allowed that covers user, for the audit log. It is
@@ -102,7 +109,13 @@ func PrincipalsOf(subjects []rbacv1.Subject) []string {
 	return all
 }
 
+// serviceAccountPrefix begins the user names of service accounts.
+const serviceAccountPrefix = "system:serviceaccount:"
+
 // ServiceAccountUser returns the user name of a service account.
 func ServiceAccountUser(namespace, name string) string {
-	return "system:serviceaccount:" + namespace + ":" + name
+	return serviceAccountPrefix + namespace + ":" + name
 }
+
+// IsServiceAccount reports whether user is the user name of a service account.
+func IsServiceAccount(user string) bool { return strings.HasPrefix(user, serviceAccountPrefix) }

@@ -27,7 +27,11 @@ const sourceRequest = `request.operation + " " + request.resource.resource + "/"
 
 // deletedByKubernetes is true if one of Kubernetes' own controllers deletes the
 // object.
-var deletedByKubernetes = `request.operation == "DELETE" && ` + oneOf("request.userInfo.username", decide.KubernetesControllers)
+var deletedByKubernetes = `request.operation == "DELETE" && ` + isSystem(decide.KubernetesControllers)
+
+// notImpersonated is false if somebody else acts as a service account: such a request
+// has no UID.
+const notImpersonated = `(!request.userInfo.username.startsWith("system:serviceaccount:") || request.userInfo.?uid.orValue("") != "")`
 
 func not(expression string) string { return "!(" + expression + ")" }
 

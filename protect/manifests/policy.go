@@ -166,6 +166,9 @@ func (p *policy) allowed(allow spec.Allow) string {
 // isUser returns CEL that is true if the requester's user name is one of names.
 func isUser(names []string) string { return oneOf("request.userInfo.username", names) }
 
+// isSystem is isUser, except for impersonated users.
+func isSystem(names []string) string { return isUser(names) + " && " + notImpersonated }
+
 // listVariables defines variables that apply predicate to names, sorted and
 // without duplicates. It returns the CEL that reads each. Variable names start
 // with variable.
@@ -213,7 +216,7 @@ func (p *policy) overridden(rule string) string {
 // deletedBySystem returns CEL that is true if a Kubernetes controller or one of
 // the SystemIdentities deletes the object.
 func (p *policy) deletedBySystem() string {
-	system := p.listVariables("system", slices.Concat(decide.KubernetesControllers, p.world.SystemIdentities), isUser)
+	system := p.listVariables("system", slices.Concat(decide.KubernetesControllers, p.world.SystemIdentities), isSystem)
 	return p.define("deletedBySystem", fmt.Sprintf(`request.operation == "DELETE" && (%s)`, strings.Join(system, " || ")))
 }
 
@@ -238,7 +241,7 @@ func (p *policy) sameCopied(field string, globs []string) []string {
 func (p *policy) changesNothingProtected(rule spec.Rule, clone bool) string {
 	before, after := p.define("ownersBefore", ownersOf("oldObject")), p.define("ownersAfter", ownersOf("object"))
 	owners := p.define("sameOwners", fmt.Sprintf(`%[1]s.size() == %[2]s.size() && %[1]s.all(owner, owner in %[2]s) && %[2]s.all(owner, owner in %[1]s)`, before, after))
-	collectors := p.listVariables("collects", slices.Concat(decide.GarbageCollectors, p.world.SystemIdentities), isUser)
+	collectors := p.listVariables("collects", slices.Concat(decide.GarbageCollectors, p.world.SystemIdentities), isSystem)
 	released := p.define("ownersReleased", fmt.Sprintf(`(%s) && %s.all(owner, owner in %[3]s || owner + [%[4]s] in %[3]s)`,
 		strings.Join(collectors, " || "), after, before, blocksDeletion))
 	same := []string{`request.operation == "UPDATE"`, "(" + owners + " || " + released + ")"}

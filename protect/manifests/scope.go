@@ -135,9 +135,10 @@ func resources() []string { return []string{object.Secret.Resource(), object.Con
 
 // notHeadwater returns a match condition that excludes requests of Headwater,
 // so that Headwater can write clones during an outage of the webhook.
+// A request that impersonates Headwater's service account is not excluded.
 func notHeadwater(name string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{
-		Name: "not-headwater", Expression: "request.userInfo.username != " + literal(name),
+		Name: "not-headwater", Expression: not("request.userInfo.username == " + literal(name) + " && " + notImpersonated),
 	}
 }
 

@@ -3,6 +3,7 @@ package manifests
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,4 +187,20 @@ func ConfigurationWebhook(o decide.OwnConfiguration, endpoint spec.Endpoint, caB
 		{Name: "own-configuration", Expression: "object.metadata.name == " + literal(o.Name)},
 	}
 	return webhook
+}
+
+func clientConfig(endpoint spec.Endpoint, scope decide.Scope, caBundle []byte) admissionregistrationv1.WebhookClientConfig {
+	config := admissionregistrationv1.WebhookClientConfig{CABundle: caBundle}
+	path, port := scope.Path(), int32(spec.ServicePort)
+	if endpoint.Segment != "" {
+		path = spec.ReviewPath + "/" + endpoint.Segment + strings.TrimPrefix(path, spec.ReviewPath)
+	}
+	if endpoint.URL != "" {
+		config.URL = new(endpoint.URL + path)
+		return config
+	}
+	config.Service = &admissionregistrationv1.ServiceReference{
+		Namespace: endpoint.Namespace, Name: spec.ServiceName, Path: &path, Port: &port,
+	}
+	return config
 }

@@ -23,9 +23,12 @@ import (
 
 const (
 	// ProverAccount is the service account, in Headwater's namespace, that the
-	// prover impersonates. It may write Secrets and ConfigMaps, and no rule
-	// exempts it.
+	// prover impersonates. No rule exempts it.
 	ProverAccount = "headwater-prober"
+	// ProverGroup is the group, impersonated too, that may write Secrets and ConfigMaps. The
+	// account alone may nothing: who may impersonate the accounts of the namespace could
+	// read every Secret by the answer to a patch.
+	ProverGroup = "headwater-prober"
 	// ProofsConfigMap is the ConfigMap, in Headwater's namespace, that stores
 	// the Status of each rule.
 	ProofsConfigMap = "headwater-protection"

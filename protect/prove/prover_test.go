@@ -50,7 +50,7 @@ func TestWhatIsOnRecordSaysWhenItWasTried(t *testing.T) {
 	require.Empty(t, shown())
 	first := look(Settling)
 	require.Contains(t, first, "blogsecret")
-	require.Equal(t, first["blogsecret"], shown(), "who asks is told the same")
+	require.Equal(t, first["blogsecret"], shown(), "who asks gets the same")
 	require.Equal(t, "2026-11-22T12:00:05Z", first[LastTried])
 	require.Equal(t, first, look(RecordInterval-time.Second), "nothing is written before that is due")
 	later := look(time.Second)

@@ -10,12 +10,12 @@ import (
 
 	"go.uber.org/zap"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/loop"
@@ -41,7 +41,8 @@ type Registration struct {
 	// SourcesRead reports whether the sources of all rules are cached. Until
 	// then, World reports uncached sources as existing.
 	SourcesRead func() bool
-	Endpoint    spec.Endpoint
+	// Endpoint returns how the API server reaches the webhook, if it trusts these CAs.
+	Endpoint func(caBundle []byte) spec.Endpoint
 	// Own is Headwater's own configuration. The webhook validates it if
 	// Own.Check is set.
 	Own decide.OwnConfiguration
@@ -173,32 +174,15 @@ func (r *Registration) discoverPolicies(ctx context.Context) error {
 	return nil
 }
 
-// findOwner looks up Headwater's ClusterRole. It owns all registered objects,
-// so that the garbage collector deletes them when Headwater is uninstalled. If
-// it does not exist, the objects have no owner and stay.
-func (r *Registration) findOwner(ctx context.Context) error {
-	role, err := r.Client.RbacV1().ClusterRoles().Get(ctx, spec.OwnerName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		r.owner = &[]metav1.OwnerReference{}
-	case err != nil:
-		return fmt.Errorf("get ClusterRole %s: %w", spec.OwnerName, err)
-	default:
-		r.owner = &[]metav1.OwnerReference{{
-			APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID,
-		}}
-	}
-	return nil
-}
-
-// setOwner sets the owner of object. Before a creation it looks the owner up
-// again: if the owner was recreated, the garbage collector may have deleted the
-// object.
+// setOwner makes Headwater's ClusterRole the owner of object. Before a creation it looks the owner
+// up again: if the owner was recreated, the garbage collector may have deleted the object.
 func (r *Registration) setOwner(ctx context.Context, object metav1.Object, creation bool) error {
 	if creation || r.owner == nil {
-		if err := r.findOwner(ctx); err != nil {
+		owner, err := kube.OwnerReferences(ctx, r.Client)
+		if err != nil {
 			return err
 		}
+		r.owner = &owner
 	}
 	object.SetOwnerReferences(*r.owner)
 	return nil
@@ -242,12 +226,12 @@ func desiredPolicies(set *rules.Set[spec.Rule], world decide.World, engine spec.
 // keeps the webhook until the prover has seen a policy deny, or nothing deny.
 // policiesCurrent is false if writing the policies failed.
 func (r *Registration) reconcileWebhooks(ctx context.Context, engine spec.Engine, policiesCurrent bool) (requeueAfter time.Duration, err error) {
-	proof := r.Proof()
+	proof, set := r.Proof(), r.Rules.Load()
 	switch {
-	case !spec.HasRules(r.Rules):
+	case len(set.All()) == 0:
 		return r.webhooks.reconcile(ctx, &r.running, nil, false)
 	case engine != spec.EnginePolicy:
-		return r.registerWebhooks(ctx, engine, policiesCurrent)
+		return r.registerWebhooks(ctx, set, engine, policiesCurrent)
 	case !proof.Known || proof.By == spec.EngineWebhook:
 		return 0, nil // the next proof wakes the loop
 	default:
@@ -255,7 +239,8 @@ func (r *Registration) reconcileWebhooks(ctx context.Context, engine spec.Engine
 	}
 }
 
-func (r *Registration) registerWebhooks(ctx context.Context, engine spec.Engine, policiesCurrent bool) (requeueAfter time.Duration, err error) {
+// registerWebhooks writes the webhook configuration for set, which has rules.
+func (r *Registration) registerWebhooks(ctx context.Context, set *rules.Set[spec.Rule], engine spec.Engine, policiesCurrent bool) (requeueAfter time.Duration, err error) {
 	bundle := r.Bundle()
 	if err := r.webhooks.watch(ctx, &r.running); err != nil {
 		return 0, err
@@ -266,9 +251,10 @@ func (r *Registration) registerWebhooks(ctx context.Context, engine spec.Engine,
 		return readyInterval, nil
 	}
 	mode := r.failureMode(engine, proof, policiesCurrent)
-	desired := manifests.Configuration(r.Rules.Load(), r.World().Headwater, mode, r.Endpoint, bundle)
+	endpoint := r.Endpoint(bundle)
+	desired := manifests.Configuration(set, r.World().Headwater, mode, endpoint, bundle)
 	if r.Own.Check != nil {
-		desired.Webhooks = append(desired.Webhooks, manifests.ConfigurationWebhook(r.Own, r.Endpoint, bundle))
+		desired.Webhooks = append(desired.Webhooks, manifests.ConfigurationWebhook(r.Own, endpoint, bundle))
 	}
 	requeueAfter, err = r.webhooks.reconcile(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired}, false)
 	if engine == spec.EngineWebhook && err == nil && r.soleEngineSince.IsZero() {

@@ -49,21 +49,27 @@ type registrationSetup struct {
 	events   protecttest.Events
 }
 
+// newClient is a fake API server that gives what is created a UID. Reactors cannot be added once it is in use.
+func newClient(objects ...runtime.Object) *fake.Clientset {
+	client := protecttest.NewClient(objects...)
+	client.PrependReactor("create", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		if creation, ok := action.(k8stesting.CreateAction); ok {
+			if meta, err := apimeta.Accessor(creation.GetObject()); err == nil {
+				meta.SetUID(uuid.NewUUID())
+			}
+		}
+		return false, nil, nil
+	})
+	return client
+}
+
 func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[spec.Rule]) *registrationSetup {
 	t.Helper()
 	s := &registrationSetup{client: client}
-	client.PrependReactor("create", "*", func(action k8stesting.Action) (bool, runtime.Object, error) {
-		creation, ok := action.(k8stesting.CreateAction)
-		require.True(t, ok)
-		meta, err := apimeta.Accessor(creation.GetObject())
-		require.NoError(t, err)
-		meta.SetUID(uuid.NewUUID())
-		return false, nil, nil
-	})
 	s.identity, s.settings = live.New(protecttest.HeadwaterUser), live.New(spec.Settings{Engine: spec.EngineWebhook})
 	s.proved.Store(&prove.Proof{Known: true, By: spec.EngineWebhook})
 	s.Registration = &Registration{
-		Client: client, Versions: Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, Rules: rules.NewLive(set), Settings: s.settings, Endpoint: protecttest.Endpoint(t),
+		Client: client, Versions: Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, Rules: rules.NewLive(set), Settings: s.settings, Endpoint: func([]byte) spec.Endpoint { return protecttest.Endpoint(t) },
 		World: func() decide.World {
 			return decidetest.NewWorld(func(w *decide.World) { w.Headwater = s.identity.Load() })
 		},
@@ -99,7 +105,7 @@ func (s *registrationSetup) live(t *testing.T) *admissionregistrationv1.Validati
 
 func (s *registrationSetup) requireRegistered(t *testing.T, set *rules.Set[spec.Rule]) {
 	t.Helper()
-	desired := manifests.Configuration(set, protecttest.HeadwaterUser, manifests.FailClosed, s.Endpoint, s.Bundle())
+	desired := manifests.Configuration(set, protecttest.HeadwaterUser, manifests.FailClosed, s.Endpoint(nil), s.Bundle())
 	require.Eventually(t, func() bool {
 		live := s.live(t)
 		if live == nil {
@@ -119,7 +125,7 @@ func (s *registrationSetup) configurations() admissionclient.ValidatingWebhookCo
 
 func registered(t *testing.T) *registrationSetup {
 	t.Helper()
-	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
+	s := newTestRegistration(t, newClient(), protecttest.Rules())
 	s.up.Store(true)
 	s.trust("ca")
 	protecttest.Background(t, s.Run)
@@ -132,7 +138,7 @@ func registered(t *testing.T) *registrationSetup {
 }
 
 func TestRegistrationWaitsForServerAndCertificate(t *testing.T) {
-	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
+	s := newTestRegistration(t, newClient(), protecttest.Rules())
 	protecttest.Background(t, s.Run)
 	require.Never(t, func() bool { return s.live(t) != nil }, 2*readyInterval, 20*time.Millisecond)
 	s.up.Store(true)
@@ -144,7 +150,7 @@ func TestRegistrationWaitsForServerAndCertificate(t *testing.T) {
 }
 
 func TestRegistrationWaitsUntilHeadwaterKnowsItsName(t *testing.T) {
-	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
+	s := newTestRegistration(t, newClient(), protecttest.Rules())
 	s.identity = live.New("")
 	s.up.Store(true)
 	s.trust("ca")
@@ -155,7 +161,7 @@ func TestRegistrationWaitsUntilHeadwaterKnowsItsName(t *testing.T) {
 }
 
 func TestRegistrationNeverTrustsNobody(t *testing.T) {
-	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
+	s := newTestRegistration(t, newClient(), protecttest.Rules())
 	s.up.Store(true)
 	calls := 0
 	s.Bundle = func() []byte { // the certificate arrives during a reconcile
@@ -247,7 +253,7 @@ func TestRegistrationLeavesWhatOthersWroteOnIt(t *testing.T) {
 		Name: spec.ConfigurationName, ResourceVersion: "1",
 		Labels: map[string]string{"team": "platform"}, Annotations: map[string]string{"note": "x"},
 	}}
-	s := newTestRegistration(t, fake.NewClientset(theirs), protecttest.Rules())
+	s := newTestRegistration(t, newClient(theirs), protecttest.Rules())
 	s.up.Store(true)
 	s.trust("ca")
 	protecttest.Background(t, s.Run)
@@ -262,7 +268,7 @@ func TestRegistrationWithoutRules(t *testing.T) {
 	t.Run("removes what an earlier run left", func(t *testing.T) {
 		left := manifests.Configuration(protecttest.Rules(), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), []byte("ca"))
 		left.UID = "uid-of-left"
-		s := newTestRegistration(t, fake.NewClientset(left), rules.NewSet[spec.Rule]())
+		s := newTestRegistration(t, newClient(left), rules.NewSet[spec.Rule]())
 		protecttest.Background(t, s.Run)
 		require.Eventually(t, func() bool { return s.live(t) == nil }, protecttest.Soon, 5*time.Millisecond)
 		for _, action := range s.client.Actions() {
@@ -271,8 +277,25 @@ func TestRegistrationWithoutRules(t *testing.T) {
 			}
 		}
 	})
+	t.Run("while the last rule is registered", func(t *testing.T) {
+		s := newTestRegistration(t, newClient(), protecttest.Rules())
+		s.Endpoint = func([]byte) spec.Endpoint {
+			s.Rules.Swap(rules.NewSet[spec.Rule]())
+			return protecttest.Endpoint(t)
+		}
+		s.up.Store(true)
+		s.trust("ca")
+		protecttest.Background(t, s.Run)
+		deletes := func(action k8stesting.Action) bool {
+			return action.Matches("delete", "validatingwebhookconfigurations")
+		}
+		require.Eventually(t, func() bool {
+			s.Changed()
+			return slices.ContainsFunc(s.client.Actions(), deletes) && s.live(t) == nil
+		}, protecttest.Soon, 5*time.Millisecond)
+	})
 	t.Run("needs no permission", func(t *testing.T) {
-		client := fake.NewClientset()
+		client := newClient()
 		client.PrependReactor("*", "validatingwebhookconfigurations", func(k8stesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "validatingwebhookconfigurations"}, "headwater", nil)
 		})
@@ -310,7 +333,7 @@ func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
 		require.Eventually(t, func() bool { return s.live(t) == nil }, protecttest.Soon, time.Millisecond)
 	})
 	t.Run("the policies until the webhook must be known", func(t *testing.T) {
-		s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
+		s := newTestRegistration(t, newClient(), protecttest.Rules())
 		passing := clocktesting.NewFakeClock(time.Now())
 		s.Clock = passing
 		s.proved.Store(&prove.Proof{Known: true, By: spec.EnginePolicy})
@@ -334,7 +357,7 @@ func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
 }
 
 func TestANamespaceWithoutASourceIsGuardedOnlyUntilThatIsKnown(t *testing.T) {
-	s := newTestRegistration(t, fake.NewClientset(), protecttest.Rules())
+	s := newTestRegistration(t, newClient(), protecttest.Rules())
 	s.settings.Swap(spec.Settings{Engine: spec.EnginePolicy})
 	var read atomic.Bool
 	s.SourcesRead = read.Load
@@ -370,7 +393,7 @@ func refusing(client *fake.Clientset, verb, resource, name string) (allow func()
 
 func TestWhatOnlyBearsOurLabelIsLeftAlone(t *testing.T) {
 	stranger := metav1.ObjectMeta{Name: "somebodys", Labels: mark.ManagedLabels()}
-	client := fake.NewClientset(
+	client := newClient(
 		&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: stranger},
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: stranger},
 	)
@@ -396,7 +419,7 @@ func TestWhatOnlyBearsOurLabelIsLeftAlone(t *testing.T) {
 }
 
 func TestAPolicyThatCannotBeWrittenKeepsNoBindingFromIt(t *testing.T) {
-	client := fake.NewClientset()
+	client := newClient()
 	refusing(client, "create", "validatingadmissionpolicies", "headwater-clones")
 	s := newTestRegistration(t, client, protecttest.Rules())
 	s.settings.Swap(spec.Settings{Engine: spec.EnginePolicy})
@@ -408,7 +431,7 @@ func TestAPolicyThatCannotBeWrittenKeepsNoBindingFromIt(t *testing.T) {
 }
 
 func TestTheWebhookStandsInForPoliciesThatCannotBeKept(t *testing.T) {
-	client := fake.NewClientset()
+	client := newClient()
 	s := newTestRegistration(t, client, protecttest.Rules())
 	allow := refusing(client, "create", "validatingadmissionpolicybindings", "headwater-sources")
 	var looks atomic.Int32

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -203,3 +205,39 @@ func (m Mode) Strictness() int {
 
 // Enforces reports whether mode m denies a request that violates a rule.
 func Enforces(m Mode) bool { return m.Strictness() == Enforce.Strictness() }
+
+// Weakened says what next lets pass that c does not; nothing if c lets it all pass, too.
+func (c Config) Weakened(next Config) (what []string) {
+	if next.Mode.Strictness() < c.Mode.Strictness() {
+		what = append(what, fmt.Sprintf("mode %s in place of %s", next.Mode, c.Mode))
+	}
+	for _, operation := range c.Operations {
+		if !slices.Contains(next.Operations, operation) {
+			what = append(what, "operations without "+string(operation))
+		}
+	}
+	if c.Clones == Deny && next.Clones != Deny {
+		what = append(what, "clones: "+string(next.Clones))
+	}
+	if *c.GuardNamespace && !*next.GuardNamespace {
+		what = append(what, "guardNamespace: false")
+	}
+	what = append(what, added("allow.clusterRoles", c.Allow.ClusterRoles, next.Allow.ClusterRoles)...)
+	what = append(what, added("allow.users", c.Allow.Users, next.Allow.Users)...)
+	what = append(what, added("allow.groups", c.Allow.Groups, next.Allow.Groups)...)
+	return append(what, added("allow.serviceAccounts", c.Allow.ServiceAccounts, next.Allow.ServiceAccounts)...)
+}
+
+// Weakened says which identities next exempts from every rule and s does not.
+func (s Settings) Weakened(next Settings) (what []string) {
+	return added("systemIdentities", s.SystemIdentities, next.SystemIdentities)
+}
+
+func added[T comparable](list string, before, after []T) (what []string) {
+	for _, one := range after {
+		if !slices.Contains(before, one) {
+			what = append(what, fmt.Sprintf("%s has %v", list, one))
+		}
+	}
+	return what
+}

@@ -1,11 +1,14 @@
 package spec
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"strings"
+
+	"github.com/headwater-k8s/headwater/internal/digest"
 )
 
 // Hosts are the names and addresses that a serving certificate must be valid
@@ -28,6 +31,10 @@ type Endpoint struct {
 	URL string
 	// Namespace is the namespace of the Service. It is used only without a URL.
 	Namespace string
+	// Segment follows ReviewPath in the path, if it is not empty. It is a keyed digest
+	// of the CA bundle, so that other clients of the network cannot guess it, while
+	// every replica computes the same one.
+	Segment string
 	// Hosts are what Headwater issues the serving certificate for.
 	Hosts Hosts
 	// ServerName is the host name that the API server verifies in the
@@ -62,4 +69,10 @@ func NewEndpoint(webhookURL, namespace string) (Endpoint, error) {
 	return Endpoint{
 		URL: strings.TrimSuffix(parsed.String(), "/"), Hosts: hosts, ServerName: parsed.Hostname(),
 	}, nil
+}
+
+// IsSegment reports whether text has the form of a segment: a digest.Sum.
+func IsSegment(text string) bool {
+	decoded, err := hex.DecodeString(text)
+	return err == nil && len(decoded) == len(digest.Sum{})
 }

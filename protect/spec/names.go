@@ -20,13 +20,18 @@ const CertificateSecret = "headwater-webhook-tls"
 // ConfigurationName is the name of Headwater's ValidatingWebhookConfiguration.
 const ConfigurationName = "headwater"
 
-// OwnerName is the name of Headwater's own ClusterRole. It is the owner of all
-// registered objects.
-const OwnerName = "headwater"
+// GuardName and LimitName are the names of the static policies of the chart, and of
+// their bindings. LimitUpdatesName is a second binding of the policy LimitName, for
+// updates of Secrets and ConfigMaps. Headwater has no permission on them.
+const (
+	GuardName        = "headwater-guard"
+	LimitName        = "headwater-limit"
+	LimitUpdatesName = "headwater-limit-updates"
+)
 
 // KindNamespace is the kind of a request that deletes a namespace.
 const KindNamespace object.Kind = "Namespace"
 
-// ReviewPath is the URL path prefix of the webhook. The rest of the path
-// encodes a decide.Scope.
+// ReviewPath is the URL path prefix of the webhook. Endpoint.Segment follows, and
+// the rest of the path encodes a decide.Scope.
 const ReviewPath = "/validate"

@@ -92,7 +92,7 @@ func toRequest(in *reviewRequest) decide.Request {
 		Kind:      kindOf(in),
 		Namespace: in.Namespace,
 		Name:      in.Name,
-		User:      decide.User{Name: in.UserInfo.Username, Groups: in.UserInfo.Groups},
+		User:      decide.User{Name: in.UserInfo.Username, Groups: in.UserInfo.Groups, UID: in.UserInfo.UID},
 		DryRun:    in.DryRun != nil && *in.DryRun,
 	}
 	switch in.Operation {

@@ -15,23 +15,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect/decide"
 )
 
 // Limits of reviews. An object is at most 1.5 MiB, and a review contains two of
 // them, escaped. Together the limits bound the memory for reviews from any
-// sender: about ten bytes for each byte of a review, and about 200 for each of
+// sender: about five bytes for each byte of a review, and about 200 for each of
 // its elements.
 const (
 	maxReviewBytes    = 8 << 20
 	maxReviewElements = 50_000
-	maxReviewsAtOnce  = 16
-	// A review larger than smallReviewBytes needs one of maxLargeAtOnce slots
-	// until it is answered. Most reviews are smaller, so a slow large one does
-	// not delay them.
-	smallReviewBytes  = 64 << 10
-	maxLargeAtOnce    = 4
-	maxWaitForSlot    = time.Second
+	// smallReviewBytes is the size of most reviews. Larger ones have places of their
+	// own, so that they do not delay others.
+	smallReviewBytes = 64 << 10
+	maxSmallAtOnce   = 64
+	maxLargeAtOnce   = 2
+	// maxDecidedAtOnce limits the reviews that are decoded and decided at once, which
+	// takes memory but waits for nobody.
+	maxDecidedAtOnce = 2
+	// pausePerCheck is how long, in proportion to the time that checking a
+	// configuration took, none is checked afterwards. So nobody makes Headwater spend
+	// more than a fifth of a CPU on configurations.
+	pausePerCheck     = 4
 	retryAfterSeconds = "1"
 	jsonContent       = "application/json"
 )
@@ -39,78 +46,135 @@ const (
 // Reviewer is the HTTP handler that answers AdmissionReviews. It sends no
 // requests.
 type Reviewer struct {
-	// ready reports whether the caches that decide reads have synced.
-	ready  func() bool
-	decide func(decide.Request) decide.Verdict
-	// record is called with every verdict. It must not block.
-	record func(decide.Request, decide.Verdict, time.Duration)
-	clock  clock.Clock
-	log    *zap.Logger
-	// slots limit the reviews that are decided at once, largeSlots the large
-	// ones.
-	slots, largeSlots chan struct{}
+	// ScopeAt returns what the webhook with this path checks. It returns false if no
+	// such webhook is registered.
+	ScopeAt func(path string) (decide.Scope, bool)
+	// Ready reports whether the caches that Decide reads have synced.
+	Ready  func() bool
+	Decide func(decide.Request) decide.Verdict
+	// Own is Headwater's own configuration, the only object of which the webhook for
+	// configurations accepts reviews.
+	Own decide.OwnConfiguration
+	// Record is called with every verdict. It must not block.
+	Record func(decide.Request, decide.Verdict, time.Duration)
+	Clock  clock.Clock
+	Log    *zap.Logger
+
+	// small, large and configurations have the reviews that are read, deciding those
+	// that are decided. A configuration is decided in its own place.
+	small, large, configurations *serve.Room
+	deciding                     chan struct{}
 }
 
-// NewReviewer returns a Reviewer. Until ready returns true, it answers 503 with
+// NewReviewer returns r, ready to use. Until Ready returns true, it answers 503 with
 // Retry-After, which the API server honours.
-func NewReviewer(ready func() bool, decide func(decide.Request) decide.Verdict, record func(decide.Request, decide.Verdict, time.Duration), clk clock.Clock, log *zap.Logger) *Reviewer {
-	return &Reviewer{
-		ready: ready, decide: decide, record: record, clock: clk, log: log,
-		slots: make(chan struct{}, maxReviewsAtOnce), largeSlots: make(chan struct{}, maxLargeAtOnce),
-	}
+func NewReviewer(r Reviewer) *Reviewer {
+	r.small, r.large = serve.NewRoom(maxSmallAtOnce, r.Clock), serve.NewRoom(maxLargeAtOnce, r.Clock)
+	r.configurations = serve.NewRoom(1, r.Clock)
+	r.deciding = make(chan struct{}, maxDecidedAtOnce)
+	return &r
 }
 
 var _ http.Handler = (*Reviewer)(nil)
 
 // ServeHTTP answers one review.
 func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start := v.clock.Now()
+	start := v.Clock.Now()
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			v.panicked(recovered)
 			http.Error(w, "internal error", http.StatusInternalServerError)
 		}
 	}()
-	if !acceptable(w, r) {
+	scope, isRegistered := v.ScopeAt(r.URL.Path)
+	switch {
+	case !isRegistered:
+		// Another replica may have registered it a moment ago.
+		answerUnavailable(w, "no webhook is registered with this path")
 		return
-	}
-	if !v.ready() {
+	case !acceptable(w, r):
+		return
+	case !v.Ready():
 		answerUnavailable(w, "still reading the cluster")
 		return
 	}
-	buffer := buffers.Get().(*bytes.Buffer)
-	defer discard(buffer)
-	done, ok := v.read(w, r, buffer)
-	defer done()
-	if !ok {
-		return
-	}
-	if !v.acquire(r, v.slots) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
+	room := v.room(scope, r.ContentLength)
+	place := room.Enter(r.Context(), func() { interruptReading(w) })
+	if place == nil {
 		answerUnavailable(w, "too many reviews at once")
 		return
 	}
-	defer release(v.slots)
-	review, err := parseReview(buffer.Bytes())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	leave := sync.OnceFunc(place.Leave)
+	defer leave()
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer discard(buffer)
+	if !read(w, r, buffer) {
 		return
 	}
-	request, verdict := v.judge(review, decide.ScopeAt(r.URL.Path))
-	v.record(request, verdict, v.clock.Since(start))
+	place.Work()
+	working := v.Clock.Now()
+	review, request, verdict, err := v.review(r, scope, buffer.Bytes())
+	if room == v.configurations {
+		v.pause(&leave, v.Clock.Since(working))
+	}
+	if err != nil {
+		http.Error(w, err.Error(), statusOf(err))
+		return
+	}
+	v.Record(request, verdict, v.Clock.Since(start))
+	serve.Accept(w, r)
 	v.answer(w, review.UID, verdict)
 }
 
+// room returns where reviews of this size and scope have their places.
+func (v *Reviewer) room(scope decide.Scope, size int64) *serve.Room {
+	switch {
+	case scope.About == decide.AboutConfiguration:
+		return v.configurations
+	case size <= smallReviewBytes:
+		return v.small
+	default:
+		return v.large
+	}
+}
+
+// pause makes leave take effect later, in proportion to took.
+func (v *Reviewer) pause(leave *func(), took time.Duration) {
+	later := *leave
+	*leave = func() {}
+	timer := v.Clock.NewTimer(pausePerCheck * took)
+	go func() {
+		<-timer.C()
+		later()
+	}()
+}
+
+// interruptReading makes reading the body fail.
+func interruptReading(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // the past
+}
+
+// acceptable checks the headers. Nothing is read of a body without a length, or that
+// is too large or compressed.
 func acceptable(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodPost {
+	content := r.Header.Get("Content-Type")
+	switch {
+	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "send reviews with POST", http.StatusMethodNotAllowed)
-		return false
-	}
-	if content := r.Header.Get("Content-Type"); content != jsonContent && mediaType(content) != jsonContent {
+	case content != jsonContent && mediaType(content) != jsonContent:
 		http.Error(w, "send reviews as application/json", http.StatusUnsupportedMediaType)
-		return false
+	case r.Header.Get("Content-Encoding") != "":
+		http.Error(w, "send reviews without a Content-Encoding", http.StatusUnsupportedMediaType)
+	case r.ContentLength < 0:
+		http.Error(w, "send reviews with a Content-Length", http.StatusLengthRequired)
+	case r.ContentLength > maxReviewBytes:
+		http.Error(w, "review is too large", http.StatusRequestEntityTooLarge)
+	default:
+		return true
 	}
-	return true
+	return false
 }
 
 // mediaType returns content without its parameters; empty if it is not valid.
@@ -121,26 +185,6 @@ func mediaType(content string) string {
 	}
 	return media
 }
-
-// acquire waits up to maxWaitForSlot for a slot.
-func (v *Reviewer) acquire(r *http.Request, slots chan struct{}) (acquired bool) {
-	select {
-	case slots <- struct{}{}:
-		return true
-	default:
-	}
-	timeout := v.clock.NewTimer(maxWaitForSlot)
-	defer timeout.Stop()
-	select {
-	case slots <- struct{}{}:
-		return true
-	case <-timeout.C():
-	case <-r.Context().Done():
-	}
-	return false
-}
-
-func release(slots chan struct{}) { <-slots }
 
 func answerUnavailable(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", retryAfterSeconds)
@@ -160,29 +204,60 @@ func discard(buffer *bytes.Buffer) {
 }
 
 // read reads the whole body into buffer. If it cannot, it sends an error response and
-// ok is false. The caller must call done when it no longer needs the body.
-func (v *Reviewer) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) (done func(), ok bool) {
-	done = func() {}
-	limited := http.MaxBytesReader(w, r.Body, maxReviewBytes)
-	_, err := buffer.ReadFrom(io.LimitReader(limited, smallReviewBytes))
-	if err == nil && buffer.Len() == smallReviewBytes {
-		if !v.acquire(r, v.largeSlots) {
-			answerUnavailable(w, "too many large reviews at once")
-			return done, false
+// returns false.
+func read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) bool {
+	var err error
+	// Who sends little makes no large buffer.
+	for _, most := range []int64{min(smallReviewBytes, r.ContentLength), r.ContentLength} {
+		missing := most - int64(buffer.Len())
+		buffer.Grow(int(missing) + bytes.MinRead)
+		if _, err = buffer.ReadFrom(io.LimitReader(r.Body, missing)); err != nil || int64(buffer.Len()) < most {
+			break
 		}
-		done = func() { release(v.largeSlots) }
-		_, err = buffer.ReadFrom(limited)
 	}
-	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge), err == nil && countElements(buffer.Bytes()) > maxReviewElements:
-		http.Error(w, "review is too large", http.StatusRequestEntityTooLarge)
-		return done, false
-	case err != nil:
+	case err != nil || int64(buffer.Len()) < r.ContentLength:
 		http.Error(w, "body could not be read", http.StatusBadRequest)
-		return done, false
+		return false
+	case countElements(buffer.Bytes()) > maxReviewElements:
+		http.Error(w, "review is too large", http.StatusRequestEntityTooLarge)
+		return false
+	default:
+		return true
 	}
-	return done, true
+}
+
+// Errors that have a status of their own.
+var (
+	errNotOwn = errors.New("reviews at this path are only about Headwater's own configuration")
+	errGone   = errors.New("the client has left")
+)
+
+func statusOf(err error) int {
+	if errors.Is(err, errNotOwn) {
+		return http.StatusForbidden
+	}
+	return http.StatusBadRequest
+}
+
+// review decodes and decides body.
+func (v *Reviewer) review(r *http.Request, scope decide.Scope, body []byte) (review *reviewRequest, request decide.Request, verdict decide.Verdict, err error) {
+	if scope.About != decide.AboutConfiguration {
+		v.deciding <- struct{}{}
+		defer func() { <-v.deciding }()
+	}
+	if r.Context().Err() != nil {
+		return nil, request, verdict, errGone
+	}
+	if review, err = parseReview(body); err != nil {
+		return nil, request, verdict, err
+	}
+	about := object.Ref{Kind: kindOf(review), Namespace: review.Namespace, Name: review.Name}
+	if scope.About == decide.AboutConfiguration && about != v.Own.Ref() {
+		return nil, request, verdict, errNotOwn
+	}
+	request, verdict = v.judge(review, scope)
+	return review, request, verdict, nil
 }
 
 // judge returns the verdict. A panic becomes a denial, because reviews are only
@@ -196,12 +271,12 @@ func (v *Reviewer) judge(review *reviewRequest, scope decide.Scope) (request dec
 	}()
 	request = toRequest(review)
 	request.Scope = scope
-	return request, v.decide(request)
+	return request, v.Decide(request)
 }
 
 // panicked logs the type of the panic only: the value may quote an object.
 func (v *Reviewer) panicked(recovered any) {
-	v.log.Error("bug: review panicked", zap.String("type", fmt.Sprintf("%T", recovered)), zap.ByteString("stack", debug.Stack()))
+	v.Log.Error("bug: review panicked", zap.String("type", fmt.Sprintf("%T", recovered)), zap.ByteString("stack", debug.Stack()))
 }
 
 // jsonType is the Content-Type of every response.
@@ -213,6 +288,6 @@ func (v *Reviewer) answer(w http.ResponseWriter, uid types.UID, verdict decide.V
 	writeReview(buffer, uid, verdict)
 	w.Header()["Content-Type"] = jsonType
 	if _, err := w.Write(buffer.Bytes()); err != nil {
-		v.log.Debug("API server closed the connection before the response", zap.Error(err))
+		v.Log.Debug("API server closed the connection before the response", zap.Error(err))
 	}
 }

@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
@@ -50,7 +53,13 @@ func newTestReviewer(setup reviewerSetup) *Reviewer {
 	if setup.log == nil {
 		setup.log = zap.NewNop()
 	}
-	return NewReviewer(setup.ready, setup.decide, func(decide.Request, decide.Verdict, time.Duration) {}, clock.RealClock{}, setup.log)
+	return NewReviewer(Reviewer{
+		ScopeAt: func(path string) (decide.Scope, bool) {
+			return decide.ScopeAt(path), path != spec.ReviewPath+"/unregistered"
+		},
+		Ready: setup.ready, Decide: setup.decide, Own: decide.OwnConfiguration{Namespace: "headwater", Name: "headwater"},
+		Record: func(decide.Request, decide.Verdict, time.Duration) {}, Clock: clock.RealClock{}, Log: setup.log,
+	})
 }
 
 func post(reviewer http.Handler, body string) *httptest.ResponseRecorder {
@@ -176,6 +185,7 @@ func TestReviewRefusesWhatIsNoReview(t *testing.T) {
 	}
 	t.Run("a body that breaks off", func(t *testing.T) {
 		request := httptest.NewRequest(http.MethodPost, spec.ReviewPath, iotest.ErrReader(http.ErrHandlerTimeout))
+		request.ContentLength = 100
 		request.Header.Set("Content-Type", "application/json")
 		answer := httptest.NewRecorder()
 		newTestReviewer(reviewerSetup{}).ServeHTTP(answer, request)
@@ -195,15 +205,26 @@ func TestReviewAsksToTryAgainUntilReady(t *testing.T) {
 
 func TestReviewAsksToTryAgainWhenFull(t *testing.T) {
 	reviewer := newTestReviewer(reviewerSetup{})
-	for range maxReviewsAtOnce {
-		reviewer.slots <- struct{}{}
-	}
+	busy := fill(t, reviewer.small, maxSmallAtOnce)
 	answer := post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Equal(t, "1", answer.Header().Get("Retry-After"))
-	release(reviewer.slots)
-	require.True(t, responseOf(t, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))).Allowed)
-	require.Len(t, reviewer.slots, maxReviewsAtOnce-1, "a review leaves its room")
+	busy[0].Leave()
+	for range 2 { // a review leaves its place
+		require.True(t, responseOf(t, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))).Allowed)
+	}
+}
+
+// fill takes all places of room, for work that waits for nobody.
+func fill(t *testing.T, room *serve.Room, size int) (places []*serve.Place) {
+	t.Helper()
+	for range size {
+		place := room.Enter(t.Context(), func() {})
+		require.NotNil(t, place)
+		place.Work()
+		places = append(places, place)
+	}
+	return places
 }
 
 func TestLargeReviewsHoldUpNoOthers(t *testing.T) {
@@ -212,17 +233,99 @@ func TestLargeReviewsHoldUpNoOthers(t *testing.T) {
 		return protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON, `"options":null`, `"options":{"kind":"`+strings.Repeat("a", smallReviewBytes)+`"}`)
 	}
 	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
-	for range maxLargeAtOnce {
-		reviewer.largeSlots <- struct{}{}
-	}
+	busy := fill(t, reviewer.large, maxLargeAtOnce)
 	require.True(t, responseOf(t, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))).Allowed)
 	answer := post(reviewer, large())
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Equal(t, "1", answer.Header().Get("Retry-After"))
-	release(reviewer.largeSlots)
-	require.True(t, responseOf(t, post(reviewer, large())).Allowed)
-	require.Len(t, reviewer.largeSlots, maxLargeAtOnce-1, "a review leaves its room")
-	require.Empty(t, reviewer.slots)
+	busy[0].Leave()
+	for range 2 {
+		require.True(t, responseOf(t, post(reviewer, large())).Allowed)
+	}
+}
+
+const ownConfig = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"headwater","name":"headwater"},"data":{"headwater.yaml":"a"}}`
+
+// configurationReview is a review of the ConfigMap with Headwater's configuration.
+func configurationReview(replace ...string) string {
+	return protecttest.ReviewOf("UPDATE", ownConfig, ownConfig, append(replace, `"resource":"secrets"`, `"resource":"configmaps"`, `"name":"blogsecret","namespace":"platform"`, `"name":"headwater","namespace":"headwater"`)...)
+}
+
+func postTo(reviewer http.Handler, path, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	for _, f := range change {
+		f(request)
+	}
+	answer := httptest.NewRecorder()
+	reviewer.ServeHTTP(answer, request)
+	return answer
+}
+
+const configurationPath = spec.ReviewPath + "/configuration"
+
+func TestConfigurationReviewsAreAboutTheOwnConfigMapAlone(t *testing.T) {
+	asked := 0
+	reviewer := newTestReviewer(reviewerSetup{decide: func(decide.Request) decide.Verdict {
+		asked++
+		return decide.Verdict{Allowed: true}
+	}})
+	require.True(t, responseOf(t, postTo(reviewer, configurationPath, configurationReview())).Allowed)
+	require.Equal(t, 1, asked)
+	for sentence, replace := range map[string][]string{
+		"another name":      {`"name":"blogsecret","namespace":"platform"`, `"name":"other","namespace":"headwater"`},
+		"another namespace": {`"name":"blogsecret","namespace":"platform"`, `"name":"headwater","namespace":"other"`},
+		"a Secret":          {`"resource":"secrets"`, `"resource": "secrets"`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			require.Equal(t, http.StatusForbidden, postTo(reviewer, configurationPath, configurationReview(replace...)).Code)
+			require.Equal(t, 1, asked, "nothing is parsed")
+		})
+	}
+}
+
+// Invariant 9.
+func TestCheckingAConfigurationHoldsUpNoReview(t *testing.T) {
+	checking, finish := make(chan struct{}), make(chan struct{})
+	reviewer := newTestReviewer(reviewerSetup{decide: func(request decide.Request) decide.Verdict {
+		if request.Scope.About == decide.AboutConfiguration {
+			close(checking)
+			<-finish
+		}
+		return decide.Verdict{Allowed: true}
+	}})
+	done := make(chan *httptest.ResponseRecorder)
+	go func() { done <- postTo(reviewer, configurationPath, configurationReview()) }()
+	<-checking
+	require.True(t, responseOf(t, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON))).Allowed)
+	require.Equal(t, http.StatusServiceUnavailable, postTo(reviewer, configurationPath, configurationReview()).Code, "one at a time")
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	require.Equal(t, http.StatusServiceUnavailable, postTo(reviewer, configurationPath, configurationReview(), func(r *http.Request) { *r = *r.WithContext(gone) }).Code, "a client that left waits for no place")
+	close(finish)
+	require.True(t, responseOf(t, <-done).Allowed)
+}
+
+func TestNothingIsReadOfWhatIsNoReview(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		path   string
+		change func(*http.Request)
+		want   int
+	}{
+		"a path that is not registered": {spec.ReviewPath + "/unregistered", func(*http.Request) {}, http.StatusServiceUnavailable},
+		"a compressed body":             {spec.ReviewPath + "/sources", func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") }, http.StatusUnsupportedMediaType},
+		"a body of unknown length":      {spec.ReviewPath + "/sources", func(r *http.Request) { r.ContentLength = -1 }, http.StatusLengthRequired},
+		"a body that is too large":      {spec.ReviewPath + "/sources", func(r *http.Request) { r.ContentLength = maxReviewBytes + 1 }, http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			unread := iotest.ErrReader(errors.New("the body was read"))
+			answer := postTo(newTestReviewer(reviewerSetup{}), tc.path, "", func(r *http.Request) {
+				r.Body, r.ContentLength = io.NopCloser(unread), 100
+				tc.change(r)
+			})
+			require.Equal(t, tc.want, answer.Code)
+		})
+	}
 }
 
 // Any pod that reaches the port can send any body.
@@ -253,7 +356,7 @@ func TestALargeReviewTakesBoundedMemory(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			require.Equal(t, http.StatusOK, answer.Code, "it is read")
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(bound))
-			require.Empty(t, reviewer.largeSlots, "a review leaves its room")
+			require.Empty(t, reviewer.deciding)
 		})
 	}
 }
@@ -264,27 +367,6 @@ func TestElementsAreCountedOutsideOfStrings(t *testing.T) {
 	} {
 		require.Equal(t, want, countElements([]byte(text)), text)
 	}
-}
-
-func TestAReviewThatIsSentSlowlyTakesNoRoom(t *testing.T) {
-	reviewer := newTestReviewer(reviewerSetup{})
-	sent, send := io.Pipe()
-	request := httptest.NewRequest(http.MethodPost, spec.ReviewPath, sent)
-	request.Header.Set("Content-Type", "application/json")
-	answer, done := httptest.NewRecorder(), make(chan struct{})
-	go func() {
-		defer close(done)
-		reviewer.ServeHTTP(answer, request)
-	}()
-	body := protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON)
-	_, err := send.Write([]byte(body[:len(body)/2]))
-	require.NoError(t, err)
-	require.Empty(t, reviewer.slots)
-	_, err = send.Write([]byte(body[len(body)/2:]))
-	require.NoError(t, err)
-	require.NoError(t, send.Close())
-	<-done
-	require.False(t, responseOf(t, answer).Allowed)
 }
 
 // Invariant 10.
@@ -298,13 +380,13 @@ func TestReviewPanicIsADenial(t *testing.T) {
 		require.False(t, response.Allowed)
 		require.Equal(t, int32(500), response.Result.Code)
 		require.Equal(t, "u1", string(response.UID))
-		require.Empty(t, reviewer.slots)
+		require.Empty(t, reviewer.deciding)
 	})
 	t.Run("outside of it", func(t *testing.T) {
 		reviewer := newTestReviewer(reviewerSetup{log: zap.New(core)})
-		reviewer.record = func(decide.Request, decide.Verdict, time.Duration) { panic(protecttest.Canary) }
+		reviewer.Record = func(decide.Request, decide.Verdict, time.Duration) { panic(protecttest.Canary) }
 		require.Equal(t, http.StatusInternalServerError, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON)).Code)
-		require.Empty(t, reviewer.slots)
+		require.Empty(t, reviewer.deciding)
 	})
 	require.Equal(t, 2, logged.Len())
 	for _, entry := range logged.All() {

@@ -18,16 +18,19 @@ import (
 
 // Timeouts. The API server gives up on a review after 5 s.
 const (
-	headerTimeout   = 5 * time.Second
+	// readTimeout begins when the header of a review was read.
 	readTimeout     = 5 * time.Second
 	writeTimeout    = 10 * time.Second
 	shutdownTimeout = 5 * time.Second
-	maxHeaderBytes  = 64 << 10
-	// idleTimeout is longer than the 90 s of the API server's HTTP client, so
-	// that the client closes idle connections. If the server closed one, a
-	// review sent at that moment would be lost, and the API server does not
-	// retry it.
+	// maxHeaderBytes is enough for the API server, also with a token for webhooks.
+	maxHeaderBytes = 8 << 10
+	// idleTimeout is longer than the 90 s of the API server's HTTP client, so that the
+	// client closes idle connections, also those on which it has sent nothing yet. If the
+	// server closed one, a review sent at that moment would be lost, and the API server
+	// does not retry it.
 	idleTimeout = 3 * time.Minute
+	// maxConnections is several times the reviews that are served at once.
+	maxConnections = 256
 )
 
 // Server is the HTTPS listener of the webhook.
@@ -36,47 +39,38 @@ type Server struct {
 	drain    time.Duration
 	log      *zap.Logger
 	server   *http.Server
+	limits   *serve.Connections
+	config   *tls.Config
 	listener atomic.Pointer[net.Listener]
 	stopping atomic.Bool
 	ended    chan error
 }
 
-// NewServer returns a Server for address; Run starts it. certificate is called
-// for each TLS handshake. drain is how long the server keeps serving after a
+// NewServer returns a Server for address; Run starts it. config has the
+// certificate. drain is how long the server keeps serving after a
 // stop is requested, until the Service no longer sends it requests.
-func NewServer(address string, drain time.Duration, reviewer http.Handler, certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *zap.Logger) *Server {
-	s := &Server{address: address, drain: drain, log: log, ended: make(chan error, 1)}
+func NewServer(address string, drain time.Duration, reviewer http.Handler, config *tls.Config, log *zap.Logger) *Server {
+	s := &Server{address: address, drain: drain, log: log, config: config, ended: make(chan error, 1)}
 	mux := http.NewServeMux()
-	mux.Handle(spec.ReviewPath, reviewer)
 	mux.Handle(spec.ReviewPath+"/", reviewer)
 	// The API server uses HTTP/1.1 for webhooks. HTTP/2 would only add attack
 	// surface.
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	s.server = &http.Server{
-		Handler:           s.closing(mux),
-		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate},
+		Handler:           mux,
 		Protocols:         protocols,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
+		ReadHeaderTimeout: idleTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          zap.NewStdLog(log),
+		ErrorLog:          serve.ErrorLog(log),
 	}
+	// When the server is stopping, it closes each connection after its next response.
+	// Closing idle connections at once could lose a review in transit, and the API server
+	// does not retry it.
+	s.limits = serve.LimitConnections(s.server, maxConnections, func() bool { return !s.stopping.Load() })
 	return s
-}
-
-// closing makes the server close each connection after its next response once
-// it is stopping. Closing idle connections at once could lose a review in
-// transit, and the API server does not retry it.
-func (s *Server) closing(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.stopping.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // start binds the address and serves in the background until stop. It fails if
@@ -89,7 +83,7 @@ func (s *Server) start(ctx context.Context) error {
 	s.listener.Store(&listener)
 	s.log.Info("webhook is listening", zap.Stringer("address", listener.Addr()))
 	go func() {
-		err := s.server.ServeTLS(listener, "", "")
+		err := s.server.Serve(s.limits.Listen(listener, s.config))
 		if errors.Is(err, http.ErrServerClosed) {
 			err = nil
 		}

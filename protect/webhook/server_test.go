@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -17,11 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest"
 	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect/certs"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
@@ -31,7 +33,7 @@ func newTestServer(t *testing.T, drain time.Duration, handler http.Handler) (*Se
 	t.Helper()
 	m := maintain(t, nil, nil, protecttest.Hosts(), time.Now(), certs.TaskRenewCA, certs.TaskRenewLeaf)
 	server := NewServer("127.0.0.1:0", drain, handler,
-		func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.Credential().TLS, nil }, zaptest.NewLogger(t))
+		serve.TLS{}.Config(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return m.Credential().TLS, nil }), zap.NewNop()) // connections outlive the test
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(m.BundlePEM()))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
@@ -48,7 +50,7 @@ type reply struct {
 func send(t *testing.T, client *http.Client, server *Server) reply {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-		"https://"+server.boundAddress().String()+spec.ReviewPath, strings.NewReader(protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON)))
+		"https://"+server.boundAddress().String()+spec.ReviewPath+"/sources", strings.NewReader(protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON)))
 	require.NoError(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := client.Do(request)
@@ -86,7 +88,7 @@ func TestServerNamesTheBusyAddress(t *testing.T) {
 }
 
 func TestServerDrains(t *testing.T) {
-	server, client := newTestServer(t, 300*time.Millisecond, newTestReviewer(reviewerSetup{}))
+	server, client := newTestServer(t, 3*time.Second, newTestReviewer(reviewerSetup{}))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
@@ -128,9 +130,9 @@ func TestServerLetsReviewsInFlightEnd(t *testing.T) {
 
 func TestServerLogsFailedHandshakes(t *testing.T) {
 	core, logged := observer.New(zapcore.DebugLevel)
-	server := NewServer("127.0.0.1:0", 0, http.NotFoundHandler(), func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	server := NewServer("127.0.0.1:0", 0, http.NotFoundHandler(), serve.TLS{}.Config(func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, errors.New("no certificate yet")
-	}, zap.New(core))
+	}), zap.New(core))
 	protecttest.Background(t, server.Run)
 	require.Eventually(t, server.Listening, protecttest.Soon, time.Millisecond)
 	_, err := tls.Dial("tcp", server.boundAddress().String(), &tls.Config{InsecureSkipVerify: true})
@@ -157,9 +159,27 @@ func TestTheAPIServerTriesAgainUntilReady(t *testing.T) {
 		ContentConfig:   rest.ContentConfig{NegotiatedSerializer: scheme.Codecs, ContentType: "application/json"},
 	})
 	require.NoError(t, err)
-	answer, err := client.Post().AbsPath(spec.ReviewPath).SetHeader("Content-Type", "application/json").
+	answer, err := client.Post().AbsPath(spec.ReviewPath+"/sources").SetHeader("Content-Type", "application/json").
 		Body([]byte(protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.NewSecretJSON))).DoRaw(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, string(answer), `"allowed":false`)
 	require.EqualValues(t, 2, asked.Load())
+}
+
+// An API server may connect before it has a review to send.
+func TestAConnectionWaitsForItsFirstReview(t *testing.T) {
+	t.Parallel()
+	server, _ := newTestServer(t, 0, newTestReviewer(reviewerSetup{}))
+	protecttest.Background(t, server.Run)
+	require.Eventually(t, server.Listening, protecttest.Soon, time.Millisecond)
+	conn, err := tls.Dial("tcp", server.boundAddress().String(), &tls.Config{InsecureSkipVerify: true})
+	require.NoError(t, err)
+	raw := conn.NetConn()
+	require.NoError(t, raw.SetReadDeadline(time.Now().Add(readTimeout+time.Second)))
+	_, err = io.Copy(io.Discard, raw) // tickets, then nothing
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the server does not close it")
+	require.NoError(t, raw.SetReadDeadline(time.Time{}))
+	body := protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON)
+	_, err = fmt.Fprintf(conn, "POST %s/sources HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", spec.ReviewPath, len(body), body)
+	require.NoError(t, err)
 }

@@ -52,7 +52,7 @@ func TestBaselineOfOthersIsUnreadable(t *testing.T) {
 // its object has that data.
 func entryOf(t *testing.T, h *digest.Hasher, uid types.UID, reference refs.Reference, data object.Digests) (id, sum string) {
 	t.Helper()
-	stored := decide.Workload(h, uid, "", []decide.Input{{
+	stored := judged(h, uid, "", []decide.Input{{
 		Reference: reference, Object: object.Ref{Kind: reference.Kind, Namespace: "ns", Name: reference.Name},
 		Rule: "r", Action: spec.Restart, Exists: true, Digests: data,
 	}}).Baseline

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
@@ -58,6 +59,13 @@ func (e entry) recorded(known baseline) (sum EntrySum, had bool) {
 	return sum, false
 }
 
+// takesBack reports whether known records data of e that was not delivered, and the current
+// data was.
+func (e entry) takesBack(hasher *digest.Hasher, known baseline) bool {
+	before, had := e.recorded(known)
+	return had && slices.ContainsFunc(e.Undelivered, func(digests object.Digests) bool { return e.digest.sum(hasher, e.Keys, digests) == before })
+}
+
 func inputsOf(entries []entry) []Input {
 	var inputs []Input
 	for _, e := range entries {
@@ -103,7 +111,7 @@ func compare(hasher *digest.Hasher, known baseline, entries []entry) (now baseli
 // It also records which optional objects the running pods lack. It skips that if an
 // object is missing that the pods need, because such pods have not started yet.
 func carryOver(hasher *digest.Hasher, next, known baseline, entries []entry) {
-	started := !slices.ContainsFunc(entries, entry.hasMissing)
+	started := !slices.ContainsFunc(entries, entry.HasMissing)
 	for _, e := range entries {
 		sum, had := e.recorded(known)
 		switch {

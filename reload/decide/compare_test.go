@@ -90,7 +90,7 @@ func TestWhatPodsMissedBeforeTheFirstLookIsAChange(t *testing.T) {
 	current := secret(h, "s", refs.Env, reloadtest.Data{"k": "now"}, "k")
 	other := secret(h, "other", refs.Env, reloadtest.Data{"k": "1"}, "k")
 	judge := func(stored string, consumed ...decide.Input) decide.Decision {
-		return decide.Workload(h, testUID, stored, consumed)
+		return judged(h, testUID, stored, consumed)
 	}
 
 	d := judge("", stale(current), other)
@@ -117,7 +117,7 @@ func TestWhatPodsMissedBeforeTheFirstLookIsAChange(t *testing.T) {
 	require.Equal(t, spec.StepAdopt, judge(adopted.Baseline, other, stale(initial)).Step)
 
 	require.Equal(t, spec.StepAdopt, judge("v1:x:y", stale(current)).Step, "a baseline that cannot be read")
-	lost := decide.Workload(reloadtest.Hasher(t, 2), testUID, d.Baseline, []decide.Input{stale(current)})
+	lost := judged(reloadtest.Hasher(t, 2), testUID, d.Baseline, []decide.Input{stale(current)})
 	require.Equal(t, spec.ReasonOtherKey, lost.Reason, "a lost key restarts nothing")
 	require.Equal(t, spec.StepAdopt, lost.Step)
 	require.Equal(t, spec.StepAdopt, judge("", requiring(under(secret(h, "s", refs.Volume, reloadtest.Data{"k": "now"}), spec.Restart)), other).Step)

@@ -55,6 +55,8 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 		"old pods that will go, a new one older":        {surging, boundPods(5, 6, 9), "", 0, decide.Undelivered},
 		"pods of the template older, and unwell":        {stuck, boundPods(5, 6), "", 0, decide.Undelivered},
 		"pods of the template younger, and unwell":      {stuck, boundPods(11, 12), "", 0, decide.InProgress},
+		"old pods that the status no longer counts":     {complete, boundPods(5, 6, 11, 12), "", 0, decide.InProgress},
+		"such pods stay":                                {complete, boundPods(5, 11, 12), "", workload.RolloutTimeout, decide.Undelivered},
 		"for too long":                                  {surging, boundPods(5, 6, 11), "", workload.RolloutTimeout, decide.Undelivered},
 		"stalled, as Kubernetes says":                   {with(surging, func(r *workload.Rollout) { r.Stalled = true }), boundPods(5, 6, 11), "", 0, decide.Undelivered},
 		"paused":                                        {with(begun, func(r *workload.Rollout) { r.Paused = true }), boundPods(5, 6), "", 0, decide.Undelivered},
@@ -86,7 +88,7 @@ func TestWhenChangesWereWritten(t *testing.T) {
 			changed.Version = version.Version
 			now = append(now, changed)
 		}
-		return decide.Workload(h, testUID, decide.Workload(h, testUID, "", before).Baseline, now).Data
+		return judged(h, testUID, judged(h, testUID, "", before).Baseline, now).Data
 	}
 	one := decide.Input{ChangedAt: reloadtest.Birth, Version: "9"}
 	two := decide.Input{ChangedAt: reloadtest.Birth.Add(-time.Second), Version: "10"}

@@ -5,3 +5,8 @@ var (
 	ParseBaseline         = parseBaseline
 	ErrBaselineUnreadable = errBaselineUnreadable
 )
+
+// Start and AsDelivered are the last part of Workload.
+func Start(s State, due Decision) Decision { return s.start(due) }
+
+func AsDelivered(due Decision) Decision { return due.delivered() }

@@ -37,7 +37,7 @@ func (h *history) look() {
 	for turn, more := 0, true; more; turn++ {
 		h.Less(turn, 4, "goes on for ever: %v", h.told)
 		h.learn()
-		d := decide.Workload(h.hasher, testUID, h.stored, h.consumed())
+		d := judged(h.hasher, testUID, h.stored, h.consumed())
 		h.tell("%d: %s %s %v, busy %t", h.clock, d.Step, d.Reason, d.Changed, busy)
 		switch d.Step {
 		case spec.StepAdopt:

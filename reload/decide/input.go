@@ -17,6 +17,9 @@ import (
 type Input struct {
 	refs.Reference
 	Object object.Ref
+	// Origin is the object that users edit, such as the source of a clone; zero if that is
+	// Object.
+	Origin object.Ref
 	// Rule governs the object for this consumer. OptIn is the tool whose annotation
 	// asks for a reload, or Sections. If both are empty, Headwater ignores the
 	// reference.
@@ -24,8 +27,9 @@ type Input struct {
 	OptIn spec.Tool
 	// Objects selects objects by label; nil selects all.
 	Objects labels.Selector
-	// Action is set by the rule or by the workload's owner.
-	Action spec.Action
+	// Action is set by the rule, or by the workload's owner if ByOwner.
+	Action  spec.Action
+	ByOwner bool
 	// SkipReason says why the owner's annotations exclude the object; empty for the
 	// default reason.
 	SkipReason spec.Reason
@@ -61,6 +65,11 @@ type Input struct {
 	KeysChangedAt time.Time
 	// Version is the object's resourceVersion.
 	Version string
+	// Staged is true if a delivery asks what pods started with.
+	Staged bool
+	// Undelivered are the digests of revisions of the object that were not delivered. They
+	// are empty if its data is one of them.
+	Undelivered []object.Digests
 	// Pace and Post are set by the rule.
 	Pace spec.Pace
 	Post *spec.HTTPPost
@@ -84,11 +93,12 @@ func (c Input) missingNames() []string {
 	return keys
 }
 
-func (c Input) hasMissing() bool { return len(c.missingNames()) > 0 }
+// HasMissing reports whether the object, or a key of it, does not exist that the pods need.
+func (c Input) HasMissing() bool { return len(c.missingNames()) > 0 }
 
 // isComparable reports whether there is data to compare. An object that lacks a
 // required key is compared once it has the key again.
-func (c Input) isComparable() bool { return c.Governed() && c.Exists && !c.hasMissing() }
+func (c Input) isComparable() bool { return c.Governed() && c.Exists && !c.HasMissing() }
 
 // Governed reports whether a rule or an opt-in applies to c.
 func (c Input) Governed() bool { return c.Rule != "" || c.OptIn != "" }
@@ -189,6 +199,13 @@ func (c Input) SelectedBy(objectLabels map[string]string) Input {
 		return c
 	}
 	return Input{Reference: c.Reference, Object: c.Object, Action: spec.None}
+}
+
+// Reads reports whether c consumes any of keys of its object; nil means all keys. What only
+// the node reads, or an owner lists, no container reads.
+func (c Input) Reads(keys []string) bool {
+	byContainer := !c.Mode.ByNode() && c.Mode != refs.Listed && c.Mode != refs.Provided && c.Mode != refs.Fields
+	return byContainer && (keys == nil || c.touchedBy(keys))
 }
 
 // touchedBy reports whether c consumes any of keys.

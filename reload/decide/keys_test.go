@@ -19,7 +19,9 @@ func TestWhatAPodReadBeforeItChanged(t *testing.T) {
 	content := reloadtest.Data{"a": "1", "b": "1"}
 	written := reloadtest.Birth.Add(time.Minute)
 	env := changedAt(secret(h, "s", refs.Env, content, "a"), written)
-	at := func(bound time.Time) *workload.Pod { return testPod(func(p *workload.Pod) { p.BoundAt = bound }) }
+	at := func(bound time.Time) *workload.Pod {
+		return reloadtest.Pod(func(p *workload.Pod) { p.BoundAt = bound })
+	}
 	tests := map[string]struct {
 		pod     *workload.Pod
 		reads   decide.Input
@@ -38,7 +40,7 @@ func TestWhatAPodReadBeforeItChanged(t *testing.T) {
 		"a pod that started in the second of the change": {pod: at(written.Add(900 * time.Millisecond)), reads: env, changed: []string{"a"}, want: true},
 		"a pod that started after the change":            {pod: at(written.Add(time.Second)), reads: env, changed: []string{"a"}},
 		"a change without a time":                        {pod: at(written.Add(time.Second)), reads: changedAt(env, time.Time{}), changed: []string{"a"}, want: true},
-		"a pod that has ended":                           {pod: testPod(func(p *workload.Pod) { p.Phase = corev1.PodSucceeded }), reads: env, changed: []string{"a"}},
+		"a pod that has ended":                           {pod: reloadtest.Pod(func(p *workload.Pod) { p.Phase = corev1.PodSucceeded }), reads: env, changed: []string{"a"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

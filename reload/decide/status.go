@@ -41,13 +41,8 @@ func AsRecorded(hasher *digest.Hasher, uid types.UID, stored string, c Input) In
 // StatusOf compares c, as returned by AsRecorded, with the stored baseline of a
 // workload. For refreshed volumes the pods store the baseline; see PodStatusOf.
 func StatusOf(hasher *digest.Hasher, uid types.UID, stored string, c Input) Status {
-	switch {
-	case c.Absent, len(c.missingNames()) > 0:
-		return Missing
-	case c.OnChange().Step != spec.StepRestart:
-		return Untracked
-	case !c.isComparable():
-		return Unknown
+	if status := c.statusFor(spec.StepRestart); status != "" {
+		return status
 	}
 	known, trouble := parseStored(hasher, stored)
 	if trouble == spec.ReasonOtherKey {
@@ -67,16 +62,51 @@ func StatusOf(hasher *digest.Hasher, uid types.UID, stored string, c Input) Stat
 	}
 }
 
-// PodStatusOf says whether the volumes of a pod show the data of c. If nothing is
-// recorded, the kubelet has updated them, unless the change is too recent.
-func PodStatusOf(hasher *digest.Hasher, pod *workload.Pod, stored string, c Input, now time.Time) Status {
+// statusFor returns the status of c if nothing recorded for step decides it; else empty.
+func (c Input) statusFor(step spec.Step) Status {
 	switch {
-	case c.Absent, len(c.missingNames()) > 0:
+	case c.Absent, c.HasMissing():
 		return Missing
-	case c.OnChange().Step != spec.StepRefresh || !pod.Running():
+	case c.OnChange().Step != step:
 		return Untracked
 	case !c.isComparable():
 		return Unknown
+	default:
+		return ""
+	}
+}
+
+// Carries reports whether stamp, mark.RestartedFor on a pod, shows that the pod started with
+// the current data of c, as returned by AsRecorded. consumer is the UID of the workload that
+// was stamped.
+func Carries(hasher *digest.Hasher, consumer types.UID, stamp string, c Input) bool {
+	known, _ := parseStored(hasher, stamp)
+	e := newEntry(c, newRefDigest(hasher, consumer, c.Reference))
+	sum, recorded := e.recorded(known)
+	return recorded && sum == e.sum(hasher)
+}
+
+// Shows reports whether the volumes of a pod are known to show the current data of c: that
+// was recorded, and confirmed if confirmed is what the kubelet was asked for a second time,
+// or every kubelet has updated them by itself.
+func Shows(hasher *digest.Hasher, pod *workload.Pod, stored string, confirmed *string, c Input, now time.Time) bool {
+	if PodStatusOf(hasher, pod, stored, c, now) != Current {
+		return false
+	}
+	known, _ := parseStored(hasher, stored)
+	_, recorded := known.entries[newEntry(c, newRefDigest(hasher, pod.UID, c.Reference)).id]
+	asked := recorded && (confirmed == nil || *confirmed == stored)
+	return asked || now.Sub(c.ChangedAt) > KubeletSync
+}
+
+// PodStatusOf says whether the volumes of a pod show the data of c. If nothing is
+// recorded, the kubelet has updated them, unless the change is too recent.
+func PodStatusOf(hasher *digest.Hasher, pod *workload.Pod, stored string, c Input, now time.Time) Status {
+	switch status := c.statusFor(spec.StepRefresh); {
+	case status != Missing && !pod.Running():
+		return Untracked
+	case status != "":
+		return status
 	}
 	known, _ := parseStored(hasher, stored)
 	e := newEntry(c, newRefDigest(hasher, pod.UID, c.Reference))

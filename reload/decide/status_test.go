@@ -17,8 +17,8 @@ func TestStandingOfAWorkload(t *testing.T) {
 	h := reloadtest.Hasher(t, 1)
 	v1, v2 := reloadtest.Data{"a": "1"}, reloadtest.Data{"a": "2"}
 	env := secret(h, "s", refs.Env, v1, "a")
-	recorded := decide.Workload(h, testUID, "", []decide.Input{env}).Baseline
-	byOther := decide.Workload(reloadtest.Hasher(t, 2), testUID, "", []decide.Input{env}).Baseline
+	recorded := judged(h, testUID, "", []decide.Input{env}).Baseline
+	byOther := judged(reloadtest.Hasher(t, 2), testUID, "", []decide.Input{env}).Baseline
 	tests := map[string]struct {
 		stored string
 		now    decide.Input
@@ -50,7 +50,7 @@ func TestStandingOfAPod(t *testing.T) {
 	v1, v2 := reloadtest.Data{"a": "1"}, reloadtest.Data{"a": "2"}
 	now := reloadtest.Birth.Add(time.Hour)
 	volume := secret(h, "s", refs.Volume, v1)
-	pod := testPod(func(*workload.Pod) {})
+	pod := reloadtest.Pod(func(*workload.Pod) {})
 	recorded := decide.Pod(h, pod, "", []decide.Input{changedAt(volume, now)}, now).Baseline
 	require.NotEmpty(t, recorded)
 	tests := map[string]struct {
@@ -66,7 +66,7 @@ func TestStandingOfAPod(t *testing.T) {
 		"an object that is gone":                 {pod, recorded, missing(volume), decide.Missing},
 		"an object that was not read":            {pod, recorded, unread(volume), decide.Unknown},
 		"what is read at the start":              {pod, recorded, secret(h, "s", refs.Env, v1), decide.Untracked},
-		"a pod without volumes on a node, (yet)": {testPod(func(p *workload.Pod) { p.Bound = false }), recorded, volume, decide.Untracked},
+		"a pod without volumes on a node, (yet)": {reloadtest.Pod(func(p *workload.Pod) { p.Bound = false }), recorded, volume, decide.Untracked},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,9 @@ import (
 
 // waitOf is how long a restart of that pace waits after the earlier ones.
 func waitOf(pace spec.Pace, restarts mark.Restarts, now time.Time) decide.Wait {
-	_, wait, _ := decide.Start(decide.Due{Decision: decide.Decision{Step: spec.StepRestart, Pace: pace}, Restarts: restarts, Now: now})
-	return wait
+	state := stateOf(nil, testUID, "", nil)
+	state.Known.Restarts, state.Now = restarts, now
+	return decide.Start(state, decide.Decision{Step: spec.StepRestart, Pace: pace}).Wait
 }
 
 func TestHowLongARestartWaitsForThoseBefore(t *testing.T) {
@@ -31,7 +32,7 @@ func TestHowLongARestartWaitsForThoseBefore(t *testing.T) {
 		return restarts
 	}
 	in := func(reason decide.WaitReason, wait time.Duration) decide.Wait {
-		return decide.Wait{reason, now.Add(wait)}
+		return decide.Wait{Reason: reason, Until: now.Add(wait)}
 	}
 	half := spec.Pace{Interval: 30 * time.Second}
 	tests := map[string]struct {
@@ -93,10 +94,10 @@ func TestTheStrictestRuleSetsThePace(t *testing.T) {
 			require.Equal(t, test.want, test.a.And(test.b))
 			require.Equal(t, test.want, test.b.And(test.a))
 			one, two := secret(h, "one", refs.Env, reloadtest.Data{"k": "1"}, "k"), secret(h, "two", refs.Env, reloadtest.Data{"k": "1"}, "k")
-			stored := decide.Workload(h, testUID, "", []decide.Input{one, two}).Baseline
+			stored := judged(h, testUID, "", []decide.Input{one, two}).Baseline
 			one.Digests, one.Pace = reloadtest.Digests(h, reloadtest.Data{"k": "2"}), test.a
 			two.Digests, two.Pace = one.Digests, test.b
-			require.Equal(t, test.want, decide.Workload(h, testUID, stored, []decide.Input{one, two}).Pace)
+			require.Equal(t, test.want, judged(h, testUID, stored, []decide.Input{one, two}).Pace)
 		})
 	}
 }
@@ -108,10 +109,10 @@ func TestWhatCallsForAPersonIsLookedAtAgainWhileItLasts(t *testing.T) {
 		want time.Duration
 	}{
 		"for what is missing":                 {decide.Wait{Reason: decide.WaitMissing}, dedupe.Interval},
-		"with an open breaker":                {decide.Wait{decide.WaitBreaker, in(time.Hour)}, dedupe.Interval},
-		"until the breaker closes":            {decide.Wait{decide.WaitBreaker, in(time.Minute)}, time.Minute},
-		"a window opens by itself":            {decide.Wait{decide.WaitWindow, in(time.Hour)}, time.Hour},
-		"what is due is looked at now":        {decide.Wait{decide.WaitInterval, in(-time.Second)}, 0},
+		"with an open breaker":                {decide.Wait{Reason: decide.WaitBreaker, Until: in(time.Hour)}, dedupe.Interval},
+		"until the breaker closes":            {decide.Wait{Reason: decide.WaitBreaker, Until: in(time.Minute)}, time.Minute},
+		"a window opens by itself":            {decide.Wait{Reason: decide.WaitWindow, Until: in(time.Hour)}, time.Hour},
+		"what is due is looked at now":        {decide.Wait{Reason: decide.WaitInterval, Until: in(-time.Second)}, 0},
 		"what has room is woken, and not now": {decide.Wait{Reason: decide.WaitRollouts}, -1},
 	} {
 		t.Run(sentence, func(t *testing.T) { require.Equal(t, test.want, test.wait.RequeueAfter(reloadtest.Birth)) })

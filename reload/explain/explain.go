@@ -31,6 +31,8 @@ import (
 type Explanation struct {
 	Consumer    string     `json:"consumer"`
 	RestartedAt *time.Time `json:"restartedAt,omitempty"`
+	// Because is why, as an annotation of the workload says.
+	Because *mark.Because `json:"restartedBecause,omitempty"`
 	// Rollout is the state of that restart.
 	Rollout *health.RolloutState `json:"rollout,omitempty"`
 	Step    spec.Step            `json:"step"`
@@ -38,9 +40,15 @@ type Explanation struct {
 	// Stamped is the workload that is restarted in its place: its topmost owner, or the
 	// one whose pod template it uses.
 	Stamped string `json:"stamped,omitempty"`
+	// Owner is the topmost known controller that is not restarted in its place, and
+	// OwnerUnread true if the caller may not read its kind.
+	Owner       string `json:"owner,omitempty"`
+	OwnerUnread bool   `json:"ownerUnread,omitempty"`
 	// Waits is why a due restart does not start, and WaitsUntil is until when.
 	Waits      decide.WaitReason `json:"waits,omitempty"`
 	WaitsUntil *time.Time        `json:"waitsUntil,omitempty"`
+	// RevertedBy is who reverted the restart that is due; nil if nobody did.
+	RevertedBy *decide.Reverter `json:"revertedBy,omitempty"`
 	// Objects are the changed or missing objects.
 	Objects []string `json:"objects,omitempty"`
 	Uses    []Use    `json:"uses"`
@@ -59,8 +67,7 @@ type Explainer struct {
 	fields    *informers.Optional[*fields.SetTarget]
 	caches    *informers.Caches
 	rules     *rules.Live[spec.Rule]
-	settings  spec.Settings
-	limits    *live.Value[*spec.Compiled]
+	settings  *live.Value[*spec.Compiled]
 	kinds     func() []informers.OptionalKind[*workload.Workload]
 	key       *digestkey.Key
 	reader    kube.Reader
@@ -79,13 +86,15 @@ func NewExplainer(ctx context.Context, inForce *rules.Live[spec.Rule], settings 
 		return nil, err
 	}
 	sections := spec.CompileSections(settings.Namespaces)
-	consumers.Sections = gather.SectionsFor(caches.Namespaces, func() []spec.Section { return sections })
+	consumers.Sections = func() []spec.Section { return sections }
 	fields := fields.NewSetTargets(clients, nil, inForce, key, log)
 	caches.Add(fields, informers.Always)
 	limits := settings
 	limits.Default()
+	compiled := limits.Compile()
+	compiled.Settings = settings // of which the caller may know none
 	return &Explainer{
-		consumers: consumers, fields: fields, caches: caches, rules: inForce, settings: settings, limits: live.New(limits.Compile()),
+		consumers: consumers, fields: fields, caches: caches, rules: inForce, settings: live.New(compiled),
 		kinds: kinds, key: key, reader: kube.NewReader(clients), lacks: len(clients.Scope.Lacking) > 0,
 	}, nil
 }
@@ -123,9 +132,24 @@ func (o *Explainer) observe(ctx context.Context, now time.Time) (*observation, e
 	}
 	look := &observation{Explainer: o, now: now}
 	look.gatherer = &gather.Gatherer{
-		Caches: o.caches, Rules: o.rules.Load(), Hasher: hasher, Read: look.readOnce(ctx), Installed: new(o.key.InstalledAt()),
+		Consumers: o.consumers, Caches: o.caches, Rules: o.rules.Load(), Settings: o.settings.Load(), Hasher: hasher, Read: look.readOnce(ctx),
+		Room: look.hasRoom, Installed: o.key.InstalledAt(), Now: now,
 	}
 	return look, nil
+}
+
+// hasRoom counts the rollouts in progress like a new leader does.
+func (l *observation) hasRoom(k kinds.Key) bool {
+	if l.rollouts == nil {
+		l.rollouts = track.NewRollouts(l.settings, nil, func() time.Time { return l.now })
+		for _, one := range l.consumers.AllWorkloads() {
+			if one.Rollout != nil && one.TemplateFrom == nil {
+				l.rollouts.Observe(one.Key(), l.consumers.EffectiveRollout(one).CountsUntil(), one.ResourceVersion)
+			}
+		}
+		l.rollouts.Lead()
+	}
+	return l.rollouts.HasRoom(k)
 }
 
 // readOnce returns a function that reads each object once, whatever its
@@ -170,16 +194,12 @@ func (o *Explainer) Explain(ctx context.Context, kind kinds.Kind, namespace, nam
 
 func (l *observation) hasher() *digest.Hasher { return l.gatherer.Hasher }
 
-func (l *observation) inputsOf(workloads ...*workload.Workload) []decide.Input {
-	return l.gatherer.Inputs(l.consumers, workloads, l.settings)
-}
-
-func (l *observation) podInputs(p *workload.Pod) []decide.Input {
-	return l.decider().PodInputs(p, l.gatherer)
-}
-
 func (l *observation) explainWorkload(w *workload.Workload) Explanation {
-	decision, wait := l.decide(w)
+	decision := decide.Workload(l.gatherer.Gather(w))
+	var wait decide.Wait
+	if decision.Step == spec.StepRestart {
+		wait = decision.Wait
+	}
 	e := Explanation{
 		Consumer: w.Key().String(), Step: decision.Step, Reason: decision.Reason, Stamped: l.stampedFor(w),
 		Waits: wait.Reason, Objects: append(decision.Changed, decision.Missing...), Uses: []Use{},
@@ -187,17 +207,26 @@ func (l *observation) explainWorkload(w *workload.Workload) Explanation {
 	if !wait.Until.IsZero() {
 		e.WaitsUntil = &wait.Until
 	}
+	if wait.Reason == decide.WaitReverted {
+		e.RevertedBy = &wait.By
+	}
+	if root := l.consumers.RootOwner(w); root.Unsupported != nil {
+		e.Owner, e.OwnerUnread = root.Unsupported.String(), root.Unread
+	}
 	for _, member := range l.consumers.StampedGroup(w) {
 		e.Uses = append(e.Uses, l.usesOfWorkload(member)...)
 	}
 	if at := mark.ParseTime(w.Annotations[mark.RestartedAt]); !at.IsZero() {
 		e.RestartedAt, e.Rollout = &at, l.rolloutState(w, w, time.Time{})
 	}
-	of, faults := optin.ReadPreferences(&w.ObjectMeta, w.ThirdParty, l.settings)
-	for _, fault := range slices.Concat(faults, l.gatherer.TooMany(w.Namespace, of), w.Unseen(of), w.Misspelt()) {
+	if because, says := mark.ParseBecause(w.Annotations[mark.RestartedBecause]); says {
+		e.Because = &because
+	}
+	of, faults := optin.ReadPreferences(&w.ObjectMeta, w.ThirdParty, l.settings.Load().Settings)
+	for _, fault := range slices.Concat(faults, l.gatherer.TooMany(w.Namespace, of), w.Unseen(of), w.Misspelt) {
 		e.Ignored = append(e.Ignored, fault.Annotation+": "+fault.Problem)
 	}
-	for _, tool := range w.ThirdParty.DisabledTools(l.settings) {
+	for _, tool := range w.ThirdParty.DisabledTools(l.settings.Load().Settings) {
 		if l.WithoutRules {
 			break // the settings are in the same file
 		}
@@ -219,8 +248,8 @@ func (l *observation) stampedFor(w *workload.Workload) string {
 }
 
 func (l *observation) explainPod(p *workload.Pod) Explanation {
-	inputs := l.podInputs(p)
-	decision := l.decider().Pod(p, inputs, l.gatherer)
+	inputs := l.gatherer.PodInputs(p)
+	decision := l.gatherer.Pod(p, inputs)
 	return Explanation{
 		Consumer: p.Key().String(), Step: decision.Step, Reason: decision.Reason,
 		Objects: decision.Changed, Uses: l.usesOfPod(p, inputs),

@@ -25,13 +25,12 @@ func ParseKind(text string, settings spec.Settings, set *rules.Set[spec.Rule]) (
 	if kind, known := shortKinds[asked]; known {
 		return kind, nil
 	}
-	found := append(kinds.WorkloadKinds(), kinds.KindPod)
-	for _, kind := range found {
-		if singular := strings.ToLower(string(kind)); asked == singular || asked == singular+"s" {
-			return kind, nil
-		}
+	var found []kinds.Kind
+	var builtIn []*kinds.Info
+	for _, kind := range append(kinds.WorkloadKinds(), kinds.KindPod) {
+		builtIn = append(builtIn, kinds.Typed[kind])
 	}
-	for _, form := range append(kinds.Optional(settings.Workloads), gather.AnnotatedKinds(set)...) {
+	for _, form := range slices.Concat(builtIn, kinds.Optional(settings.Workloads), gather.AnnotatedKinds(set)) {
 		if slices.Contains(form.Names(), asked) {
 			return form.ConsumerKind(), nil
 		}

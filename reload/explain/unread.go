@@ -1,9 +1,13 @@
 package explain
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -23,8 +27,11 @@ const (
 func (o *Explainer) hideUnread(e Explanation) Explanation {
 	o.hideRules(e.Uses)
 	unread := slices.ContainsFunc(e.Uses, func(use Use) bool { return use.Status == decide.Unknown })
-	if unread && o.partial() && (e.Step == spec.StepNothing || e.Step == spec.StepAdopt) {
+	switch guessed := e.Step == spec.StepNothing || e.Step == spec.StepAdopt; {
+	case unread && guessed && o.partial():
 		e.Step, e.Reason = StepUnknown, ReasonDataUnread
+	case o.WithoutKey && e.Step == spec.StepAdopt: // the stored baseline is not readable by this key alone
+		e.Step, e.Reason = spec.StepNothing, spec.ReasonUnchanged
 	}
 	return e
 }
@@ -44,6 +51,29 @@ func (o *Explainer) mayBeGoverned(use Use) bool {
 		kind := rule.Source.Kind
 		return rule.BySelector() && !o.caches.Reads(kind) && strings.HasPrefix(use.Object, string(kind)+"/")
 	})
+}
+
+// GoByClones takes for the rules what clones say of them, for a caller who may not read the
+// rules. Call it once the caches are full.
+func (o *Explainer) GoByClones() error {
+	found := map[string]spec.Rule{}
+	for _, kind := range object.Kinds {
+		for _, clone := range o.caches.Clones[kind].List() {
+			marks, readable := mark.Of(clone)
+			action := spec.Action(clone.Annotations[mark.ReloadAction])
+			if !readable || action == "" {
+				continue
+			}
+			source := rules.Source{Kind: kind, Namespace: marks.Source.Namespace, Name: marks.Source.Name}
+			rule, err := spec.Compile(rules.Base{Name: marks.Rule, Source: source}, spec.Config{Action: action})
+			if err != nil {
+				return err
+			}
+			found[marks.Rule] = rule
+		}
+	}
+	o.rules.Swap(rules.NewSet(slices.Collect(maps.Values(found))...))
+	return nil
 }
 
 // partial reports whether there is anything that the caller may not read.

@@ -30,9 +30,11 @@ type Use struct {
 	Containers []string `json:"containers,omitempty"`
 	// Through is the ServiceAccount that adds a pull secret to the pods.
 	Through string `json:"through,omitempty"`
-	// Rule and OptIn say why something is done; see decide.Input.
-	Rule  string    `json:"rule,omitempty"`
-	OptIn spec.Tool `json:"optIn,omitempty"`
+	// Rule and OptIn say why something is done, and ByOwner whose word counts; see
+	// decide.Input.
+	Rule    string    `json:"rule,omitempty"`
+	OptIn   spec.Tool `json:"optIn,omitempty"`
+	ByOwner bool      `json:"byOwner,omitempty"`
 	// OnChange is what a change causes, and Reason is why.
 	OnChange spec.Step   `json:"onChange"`
 	Reason   spec.Reason `json:"reason"`
@@ -66,6 +68,25 @@ func (o *Explainer) Consumers(ctx context.Context, ref object.Ref, now time.Time
 	return uses, clones, look.failed
 }
 
+// CountReaders counts the consumers of ref, which is a clone or will be one, as a delivery
+// does, and how many of them are idle: only a person or a schedule makes them run a change.
+func (o *Explainer) CountReaders(ctx context.Context, ref object.Ref, now time.Time) (readers, idle int, err error) {
+	look, err := o.observe(ctx, now)
+	if err != nil {
+		return 0, 0, err
+	}
+	clone, exists := o.caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
+	if !exists {
+		clone = &object.Digested{Common: &object.Common{Kind: ref.Kind}, Namespace: ref.Namespace, Name: ref.Name}
+	}
+	for _, one := range look.gatherer.ReadersOf(clone, nil) {
+		if readers++; one.IsIdle() {
+			idle++
+		}
+	}
+	return readers, idle, look.failed
+}
+
 func (l *observation) usesOf(ref object.Ref) []Use {
 	uses := []Use{}
 	add := func(all []Use) {
@@ -75,13 +96,13 @@ func (l *observation) usesOf(ref object.Ref) []Use {
 			}
 		}
 	}
-	workloads := l.consumers.WorkloadsUsing(ref, l.settings)
+	workloads := l.consumers.WorkloadsUsing(ref, l.settings.Load().Settings)
 	for _, w := range append(workloads, l.consumers.Optional.ByIndex(gather.ByTarget, ref.Namespace)...) {
 		add(l.usesOfWorkload(w))
 	}
 	for _, p := range l.consumers.PodsUsing(ref) {
 		if !l.consumers.FromTemplate(p, ref) {
-			add(l.usesOfPod(p, l.podInputs(p)))
+			add(l.usesOfPod(p, l.gatherer.PodInputs(p)))
 		}
 	}
 	add(l.usesOfFields(ref))
@@ -92,13 +113,16 @@ func (l *observation) usesOf(ref object.Ref) []Use {
 // has the baseline.
 func (l *observation) usesOfWorkload(w *workload.Workload) []Use {
 	top := l.consumers.RootOwner(w).Root
-	inputs := l.inputsOf(w)
+	inputs := l.gatherer.Inputs([]*workload.Workload{w}, true)
 	uses := make([]Use, 0, len(inputs))
 	for _, c := range inputs {
 		stored := top.Annotations[mark.Baseline]
 		c = decide.AsRecorded(l.hasher(), top.UID, stored, c)
 		use := newUse(w.Key(), c)
 		use.Status = decide.StatusOf(l.hasher(), top.UID, stored, c)
+		if use.Status == decide.Unknown && use.OnChange == spec.StepRestart && restartedWith(top, c) {
+			use.Status = decide.Current
+		}
 		switch {
 		case use.OnChange == spec.StepRefresh:
 			l.countPods(w, c, &use)
@@ -108,6 +132,13 @@ func (l *observation) usesOfWorkload(w *workload.Workload) []Use {
 		uses = append(uses, use)
 	}
 	return uses
+}
+
+// restartedWith reports whether the last restart of w, which nobody reverted, was for the
+// version of the object that exists now: that needs no key of digests.
+func restartedWith(w *workload.Workload, c decide.Input) bool {
+	because, _ := mark.ParseBecause(w.Annotations[mark.RestartedBecause])
+	return c.Version != "" && because.Stamp != 0 && workload.Stamp(because.Stamp) == w.Stamp && slices.Contains(because.Objects, mark.ObjectVersion{Kind: c.Object.Kind, Name: c.Object.Name, Version: c.Version})
 }
 
 func (l *observation) usesOfPod(p *workload.Pod, inputs []decide.Input) []Use {
@@ -161,7 +192,7 @@ func newUse(k kinds.Key, c decide.Input) Use {
 	outcome := c.OnChange()
 	use := Use{
 		Consumer: k.String(), Object: c.Object.String(), Mode: c.Mode, Keys: c.Keys, Optional: c.Optional, Containers: c.Containers,
-		Through: c.Through, Rule: c.Rule, OptIn: c.OptIn, OnChange: outcome.Step, Reason: outcome.Reason,
+		Through: c.Through, Rule: c.Rule, OptIn: c.OptIn, ByOwner: c.ByOwner, OnChange: outcome.Step, Reason: outcome.Reason,
 	}
 	if !c.ChangedAt.IsZero() {
 		use.ChangedAt = &c.ChangedAt

@@ -53,7 +53,7 @@ func (s *Controller) apply(ctx context.Context, w request, values map[string]str
 	if err != nil {
 		return err
 	}
-	client := s.client.Resource(gvr).Namespace(w.namespace)
+	client := s.Clients.Dynamic.Resource(gvr).Namespace(w.namespace)
 	content := w.content(values)
 	options := metav1.ApplyOptions{FieldManager: mark.TargetManager(w.rule.Name), Force: w.wanted.Force}
 	if list, err := s.replaced(ctx, client, w, content, options); err != nil || list != "" {
@@ -84,8 +84,7 @@ func (s *Controller) apply(ctx context.Context, w request, values map[string]str
 	if values == nil {
 		result = "GivenBack"
 	}
-	s.record(w, applied, values, result)
-	return nil
+	return s.record(w, applied, values, result)
 }
 
 // failed handles an error of the API server.
@@ -190,7 +189,7 @@ func (s *Controller) drifted(ctx context.Context, client dynamic.ResourceInterfa
 			return "an earlier value", false, nil
 		}
 	}
-	if !s.memory.AllowRepair(w.object(), s.now()) {
+	if !s.Memory.AllowRepair(w.object(), s.Now()) {
 		return "another writer that changes it repeatedly", false, nil
 	}
 	return "", true, nil
@@ -199,7 +198,7 @@ func (s *Controller) drifted(ctx context.Context, client dynamic.ResourceInterfa
 // inherits reports whether rule may take over fields of the rule named former: itself,
 // or one that no longer exists, such as under a previous name.
 func (s *Controller) inherits(rule spec.Rule, former string) bool {
-	_, known := s.rules.Load().Named(former)
+	_, known := s.Rules.Load().Named(former)
 	return former == rule.Name || !known
 }
 
@@ -213,42 +212,43 @@ func (s *Controller) hasSet(w request, path string) bool {
 	return false
 }
 
-// record reports what was written, and whether the API server kept it.
-func (s *Controller) record(w request, applied *unstructured.Unstructured, values map[string]string, result string) {
-	s.memory.Expect(w.object(), w.target.UID, applied.GetResourceVersion(), nil)
+// record reports what was written. It fails if the API server stored something else.
+func (s *Controller) record(w request, applied *unstructured.Unstructured, values map[string]string, result string) error {
+	s.Memory.Expect(w.object(), w.target.UID, applied.GetResourceVersion(), nil)
 	for _, field := range w.wanted.Fields {
 		value, wanted := values[field.Name()]
 		if is, _ := field.Path.Text(applied.Object); wanted && is != value {
-			s.reportProblem(w, "Lost", fmt.Sprintf("the API server does not keep field %s; is it in the schema of the kind?", field.Name()))
-			return
+			lost := "the API server stores field " + field.Name() + " otherwise than Headwater writes it: " +
+				"the schema of the kind does not have it, or a mutating policy or webhook changes it"
+			s.reportProblem(w, "Lost", lost+"; retrying with backoff")
+			return fmt.Errorf("apply %s: %s", w.targetKey, lost)
 		}
 	}
-	s.repeats.Clear(w.object(), topicFields)
+	s.Repeats.Clear(w.object(), topicFields)
 	s.outcomes.WithLabelValues(w.rule.Name, result).Inc()
-	s.log.Info("target written", zap.Stringer("target", w.targetKey), zap.String("result", result))
+	s.Log.Named("targets").Info("target written", zap.Stringer("target", w.targetKey), zap.String("result", result))
 	event := w.event()
 	event.Reason, event.Action = "Fields"+result, "Apply"
 	event.Note = "Fields were set from " + w.ref.String() + " for rule " + w.rule.Name
 	if values == nil {
 		event.Note = "Fields that rule " + w.rule.Name + " had set were removed: it no longer selects the object"
 	}
-	s.events.Record(event)
+	s.Events.Record(event)
+	return nil
 }
 
 // reportProblem reports why the fields cannot be set. problem contains no value.
 func (s *Controller) reportProblem(w request, result, problem string) {
-	say, news := s.repeats.ShouldEmit(w.object(), topicFields, result+problem)
-	if !say {
-		return
-	}
-	if news {
-		s.outcomes.WithLabelValues(w.rule.Name, result).Inc()
-	}
-	s.log.Warn("target not set", zap.Stringer("target", w.targetKey), zap.String("problem", problem))
 	event := w.event()
 	event.Warning, event.Persisting, event.Reason, event.Action = true, true, "Target"+result, "Apply"
 	event.Note = "Rule " + w.rule.Name + " could not set its fields: " + report.SomeName(problem)
-	s.events.Record(event)
+	said, news := s.EmitOnce(w.object(), topicFields, result+problem, event)
+	if news {
+		s.outcomes.WithLabelValues(w.rule.Name, result).Inc()
+	}
+	if said {
+		s.Log.Named("targets").Warn("target not set", zap.Stringer("target", w.targetKey), zap.String("problem", problem))
+	}
 }
 
 func (w request) event() events.Event {

@@ -3,17 +3,13 @@ package fields
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
-	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -23,61 +19,39 @@ import (
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/report"
 	"github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/reload/track"
 )
 
-// Controller keeps fields of targets equal to the values of their keys.
+// Controller keeps fields of targets equal to the values of their keys. It shares the
+// Reporter, and what that remembers, with the controller of consumers.
 type Controller struct {
-	rules     *rules.Live[spec.Rule]
-	caches    *informers.Caches
-	targets   *informers.Optional[*SetTarget]
-	digestKey *digestkey.Key
-	client    dynamic.Interface
-	reader    kube.Reader
-	events    *events.Recorder
-	outcomes  *prometheus.CounterVec
-	log       *zap.Logger
-	now       func() time.Time
+	*report.Reporter
 
-	queue *queue.Runner[targetKey]
-	// memory and repeats are those of the controller of consumers.
-	memory  *track.Memory
-	repeats *report.Repeats
+	Clients   *kube.Clients
+	DigestKey *digestkey.Key
+	Rules     *rules.Live[spec.Rule]
+
+	targets  *informers.Optional[*SetTarget]
+	reader   kube.Reader
+	outcomes *prometheus.CounterVec
+	queue    *queue.Runner[targetKey]
 }
 
 // setWorkers are few, because each write first reads the values.
 const setWorkers = 8
 
-// Params are what a Controller needs.
-type Params struct {
-	Clients   *kube.Clients
-	Caches    *informers.Caches
-	DigestKey *digestkey.Key
-	Events    *events.Recorder
-	Rules     *rules.Live[spec.Rule]
-	Memory    *track.Memory
-	Repeats   *report.Repeats
-	Registry  *prometheus.Registry
-	Log       *zap.Logger
-}
-
-// NewController allocates a Controller and registers its cache and metrics. A nil
-// definitions disables the watch of CustomResourceDefinitions.
-func NewController(p Params, definitions *informers.View[*informers.Definition]) *Controller {
-	s := &Controller{
-		rules: p.Rules, caches: p.Caches, digestKey: p.DigestKey, client: p.Clients.Dynamic, reader: kube.NewReader(p.Clients),
-		events: p.Events, log: p.Log.Named("targets"), now: time.Now, memory: p.Memory, repeats: p.Repeats,
-		outcomes: promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
-			Name: "headwater_reload_targets_total",
-			Help: "What came of setting fields of targets: Set, GivenBack, Healed, and Conflict, Refused or Lost where it failed.",
-		}, []string{"rule", "result"}),
-	}
-	s.targets = NewSetTargets(p.Clients, definitions, p.Rules, p.DigestKey, p.Log)
-	p.Registry.MustRegister(s.targets.Statuses("headwater_reload_target_kinds",
+// Init completes a Controller whose exported fields are set, and registers its cache and
+// metrics. A nil definitions disables the watch of CustomResourceDefinitions.
+func (s *Controller) Init(registry *prometheus.Registry, definitions *informers.View[*informers.Definition]) *Controller {
+	s.reader, s.targets = kube.NewReader(s.Clients), NewSetTargets(s.Clients, definitions, s.Rules, s.DigestKey, s.Log)
+	s.outcomes = promauto.With(registry).NewCounterVec(prometheus.CounterOpts{
+		Name: "headwater_reload_targets_total",
+		Help: "What came of setting fields of targets: Set, GivenBack, Healed, and Conflict, Refused or Lost where it failed.",
+	}, []string{"rule", "result"})
+	registry.MustRegister(s.targets.Statuses("headwater_reload_target_kinds",
 		"1 for each kind of target whose fields are set, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
-	p.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.targets.Recheck() })
-	p.Caches.Add(s.targets, func() bool { return len(SetKinds(p.Rules.Load(), p.DigestKey)) > 0 })
-	s.queue = queue.New(queue.Options{Name: "reload-targets", Workers: setWorkers, Log: s.log, Registry: p.Registry}, s.reconcile)
+	s.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.targets.Recheck() })
+	s.Caches.Add(s.targets, func() bool { return len(SetKinds(s.Rules.Load(), s.DigestKey)) > 0 })
+	s.queue = queue.New(queue.Options{Name: "reload-targets", Workers: setWorkers, Log: s.Log.Named("targets"), Registry: registry}, s.reconcile)
 	return s
 }
 
@@ -86,24 +60,20 @@ func NewController(p Params, definitions *informers.View[*informers.Definition])
 func (s *Controller) Run(ctx context.Context) error {
 	s.queue.Open()
 	defer s.queue.Close()
-	defer s.rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.enqueueAll() })()
-	return s.caches.Follow(ctx, s.subscribe, s.queue.Run)
+	defer s.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.enqueueAll() })()
+	return s.Caches.Follow(ctx, s.subscribe, s.queue.Run)
 }
 
-func (s *Controller) subscribe() (all informers.Subscriptions, err error) {
-	if err := all.Add(s.targets.OnChange(func(change informers.Change[*SetTarget]) { s.changed(change.Latest()) })); err != nil {
-		return all, err
-	}
+func (s *Controller) subscribe(all *informers.Subscriptions) {
 	for _, kind := range object.Kinds {
-		if err := all.Add(s.caches.Clones[kind].OnChange(s.cloneChanged)); err != nil {
-			return all, err
-		}
+		all.Add(s.Caches.Clones[kind].OnChange(s.cloneChanged))
 	}
-	return all, all.Add(s.caches.Sources.OnChange(s.sourceChanged))
+	all.Add(s.targets.OnChange(func(change informers.Change[*SetTarget]) { s.changed(change.Latest()) }))
+	all.Add(s.Caches.Sources.OnChange(s.sourceChanged))
 }
 
 func (s *Controller) changed(t *SetTarget) {
-	for _, wanted := range spec.TargetsOf(s.rules.Load()) {
+	for _, wanted := range spec.TargetsOf(s.Rules.Load()) {
 		if !wanted.Annotates() && wanted.Info.ConsumerKind() == t.Info.ConsumerKind() {
 			s.queue.Fresh(t.key(wanted.Rule.Name))
 		}
@@ -115,14 +85,14 @@ func (s *Controller) cloneChanged(change informers.Change[*object.Digested]) {
 	if !readable {
 		return
 	}
-	if rule, known := s.rules.Load().Named(marks.Rule); known {
+	if rule, known := s.Rules.Load().Named(marks.Rule); known {
 		s.objectChanged(change.Latest().Namespace, *rule)
 	}
 }
 
 func (s *Controller) sourceChanged(change informers.Change[*object.Full]) {
 	source := change.Latest()
-	for _, rule := range s.rules.Load().ForSource(source.Ref(), source.Labels) {
+	for _, rule := range s.Rules.Load().ForSource(source.Ref(), source.Labels) {
 		s.objectChanged(source.Namespace, rule)
 	}
 }
@@ -154,14 +124,17 @@ func (s *Controller) reconcile(ctx context.Context, k targetKey) error {
 		s.forget(k)
 		return nil
 	}
-	if s.memory.AwaitsCache(k.object(), t) {
+	if rule.Suspended {
+		return nil
+	}
+	if s.Memory.AwaitsCache(k.object(), t) {
 		return nil // the write is not in the cache yet
 	}
-	hasher, err := s.digestKey.Hasher()
+	hasher, err := s.DigestKey.Hasher()
 	if err != nil {
 		return err
 	}
-	g := gather.Gatherer{Caches: s.caches, Rules: s.rules.Load(), Hasher: hasher}
+	g := gather.Gatherer{Caches: s.Caches, Rules: s.Rules.Load(), Hasher: hasher}
 	ref := rule.ObjectIn(k.namespace)
 	decision := DecideTarget(k.rule, wanted, t, g.OfRule(rule, ref))
 	if g.Reading {
@@ -174,7 +147,7 @@ func (s *Controller) reconcile(ctx context.Context, k targetKey) error {
 // lookupTarget returns the rule and target that k names, and false if they no longer
 // exist.
 func (s *Controller) lookupTarget(k targetKey) (spec.Rule, spec.CompiledTarget, bool) {
-	rule, known := s.rules.Load().Named(k.rule)
+	rule, known := s.Rules.Load().Named(k.rule)
 	if !known {
 		return spec.Rule{}, spec.CompiledTarget{}, false
 	}
@@ -217,14 +190,14 @@ func (s *Controller) execute(ctx context.Context, w request, decision targetDeci
 			s.reportProblem(w, "Refused", fmt.Sprintf("%s has no key %s", w.ref, decision.Missing))
 			return nil
 		}
-		s.repeats.Clear(w.object(), topicFields)
+		s.Repeats.Clear(w.object(), topicFields)
 		return nil
 	}
 }
 
 func (s *Controller) forget(k targetKey) {
-	s.memory.Forget(k.object())
-	s.repeats.Clear(k.object(), topicFields)
+	s.Memory.Forget(k.object())
+	s.Repeats.Clear(k.object(), topicFields)
 }
 
 // object is the key in memory and repeats. It includes the rule, because two rules may

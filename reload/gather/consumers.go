@@ -11,12 +11,14 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
@@ -31,6 +33,10 @@ const (
 	// byBorrowed is the index from a workload's key to the Argo Rollouts that use its
 	// pod template.
 	byBorrowed = "borrowed"
+	// byOwner is the index from the UID of a controller to what it controls.
+	byOwner = "owner"
+	// ByTarget is the index from a namespace to the annotated targets in it.
+	ByTarget = "target"
 )
 
 // Consumers are the caches of all objects that can reference a Secret or ConfigMap.
@@ -38,10 +44,13 @@ type Consumers struct {
 	Workloads map[kinds.Kind]*informers.View[*workload.Workload]
 	// Optional holds workloads of kinds that a cluster may not have.
 	Optional *informers.Optional[*workload.Workload]
-	Pods     *informers.View[*workload.Pod]
-	// Sections returns the configured sections and the labels of a namespace. It is nil
-	// if there are no sections.
-	Sections func(namespace string) ([]spec.Section, map[string]string)
+	// Owners holds the metadata of further owners of workloads, if Headwater may read it.
+	Owners *informers.Optional[*workload.Workload]
+	Pods   *informers.View[*workload.Pod]
+	// Sections returns the configured sections; nil if there are none.
+	Sections func() []spec.Section
+
+	namespaces *informers.View[*informers.Namespace]
 }
 
 // NewConsumers creates the caches and adds them to caches, which starts them once
@@ -52,14 +61,23 @@ func NewConsumers(
 	clients *kube.Clients, caches *informers.Caches, needed func() bool,
 	optional func() []informers.OptionalKind[*workload.Workload], definitions *informers.View[*informers.Definition], keeps workload.KeptReferences, log *zap.Logger,
 ) (*Consumers, error) {
-	c := &Consumers{Workloads: map[kinds.Kind]*informers.View[*workload.Workload]{}}
+	c := &Consumers{Workloads: map[kinds.Kind]*informers.View[*workload.Workload]{}, namespaces: caches.Namespaces}
+	above := &ownerKinds{declared: optional, found: map[kinds.Kind]*kinds.Info{}}
+	indexes := workloadIndexes()
+	owned := indexes[byOwner]
+	indexes[byOwner] = func(w *workload.Workload) []string {
+		above.note(w.Owner)
+		return owned(w)
+	}
+	c.Owners = informers.NewOptional("owners", clients, definitions, log, above.wanted, map[string]func(*workload.Workload) []string{byOwner: indexes[byOwner]})
+	above.noted = c.Owners.Recheck
 	for kind, informer := range workloadInformers(clients.Typed, clients.Scope.Namespace) {
 		view, err := informers.NewView("workloads: "+strings.ToLower(string(kind))+"s", informer, log,
 			func(obj any) (*workload.Workload, error) { return workload.KeepRolling(obj, keeps) })
 		if err != nil {
 			return nil, err
 		}
-		for index, values := range workloadIndexes() {
+		for index, values := range indexes {
 			if err := view.AddIndex(index, values); err != nil {
 				return nil, err
 			}
@@ -67,18 +85,30 @@ func NewConsumers(
 		c.Workloads[kind] = view
 		caches.Add(view, clients.Scope.Needed(strings.ToLower(string(kind))+"s", needed))
 	}
-	c.Optional = informers.NewOptional("workloads", clients, definitions, log, optional, workloadIndexes())
+	c.Optional = informers.NewOptional("workloads", clients, definitions, log, optional, indexes)
 	caches.Add(c.Optional, needed)
 	pods, err := informers.NewView("pods", podInformer(clients.Typed, clients.Scope.Namespace), log, func(obj any) (*workload.Pod, error) { return workload.KeepPod(obj, keeps) })
 	if err != nil {
 		return nil, err
 	}
-	if err := pods.AddIndex(byReference, func(p *workload.Pod) []string { return indexValues(p.Namespace, p.References) }); err != nil {
+	if err := pods.AddIndex(byReference, func(p *workload.Pod) []string { return indexed(ObjectsOf(p.Namespace, p.References, nil)) }); err != nil {
 		return nil, err
 	}
 	c.Pods = pods
 	caches.Add(pods, needed)
+	caches.Add(c.Owners, needed) // last: the others tell it which kinds there are
 	return c, nil
+}
+
+// Resources returns the resources that are cached.
+func (c *Consumers) Resources(scope kube.Scope) []string {
+	resources := append(c.Optional.Resources(), kinds.Typed[kinds.KindPod].Resource)
+	for _, kind := range kinds.WorkloadKinds() {
+		if resource := kinds.Typed[kind].Resource; scope.Reads(resource) {
+			resources = append(resources, resource)
+		}
+	}
+	return resources
 }
 
 // CustomKinds returns a function that lists the kinds of workloads and annotated
@@ -91,7 +121,7 @@ func CustomKinds(declared func() []kinds.WorkloadKind, live *rules.Live[spec.Rul
 			if !seen[info.ConsumerKind()] {
 				seen[info.ConsumerKind()] = true
 				found = append(found, informers.OptionalKind[*workload.Workload]{
-					GroupVersionKind: info.GroupVersionKind, Keep: workload.KeepCustom(info, keeps), Shape: strings.Join(info.Template, "."),
+					GroupVersionKind: info.GroupVersionKind, Keep: workload.KeepCustom(info, keeps), Shape: strings.Join(info.StampAt(), "."),
 				})
 			}
 		}
@@ -100,35 +130,28 @@ func CustomKinds(declared func() []kinds.WorkloadKind, live *rules.Live[spec.Rul
 }
 
 func workloadIndexes() map[string]func(*workload.Workload) []string {
+	// value returns an index of the workloads that have a value.
+	value := func(of func(*workload.Workload) (value string, has bool)) func(*workload.Workload) []string {
+		return func(w *workload.Workload) []string {
+			if value, has := of(w); has {
+				return []string{value}
+			}
+			return nil
+		}
+	}
 	return map[string]func(*workload.Workload) []string{
-		byReference: referenceValues,
-		byPattern:   patternValues,
-		byBorrowed:  borrowedValues,
-		byOwner:     ownerValues,
-		ByTarget:    targetValues,
+		byReference: func(w *workload.Workload) []string {
+			return indexed(ObjectsOf(w.Namespace, w.References, w.ThirdParty))
+		},
+		byPattern: value(func(w *workload.Workload) (string, bool) { return w.Namespace, len(w.ThirdParty.Patterns()) > 0 }),
+		byBorrowed: value(func(w *workload.Workload) (string, bool) {
+			return ptr.Deref(w.TemplateFrom, kinds.Key{}).String(), w.TemplateFrom != nil
+		}),
+		byOwner: value(func(w *workload.Workload) (string, bool) {
+			return string(ptr.Deref(w.Owner, workload.Owner{}).UID), w.Owner != nil
+		}),
+		ByTarget: value(func(w *workload.Workload) (string, bool) { return w.Namespace, w.IsTarget() }),
 	}
-}
-
-func referenceValues(w *workload.Workload) []string {
-	values := indexValues(w.Namespace, w.References)
-	for _, ref := range w.ThirdParty.Lists() {
-		values = append(values, ref.String())
-	}
-	return values
-}
-
-func patternValues(w *workload.Workload) []string {
-	if len(w.ThirdParty.Patterns()) == 0 {
-		return nil
-	}
-	return []string{w.Namespace}
-}
-
-func borrowedValues(w *workload.Workload) []string {
-	if w.TemplateFrom == nil {
-		return nil
-	}
-	return []string{w.TemplateFrom.String()}
 }
 
 func workloadInformers(client kubernetes.Interface, namespace string) map[kinds.Kind]cache.SharedIndexInformer {
@@ -152,12 +175,20 @@ func podInformer(client kubernetes.Interface, namespace string) cache.SharedInde
 		func(options *metav1.ListOptions) { options.FieldSelector = running })
 }
 
-// indexValues returns the values under which a consumer with these references is
-// indexed: object.Ref.String of each referenced object.
-func indexValues(namespace string, references []refs.Reference) []string {
-	values := make([]string, 0, len(references))
+// ObjectsOf returns the objects that a consumer references, or lists by name.
+func ObjectsOf(namespace string, references []refs.Reference, thirdParty *optin.ThirdParty) []object.Ref {
+	objects := thirdParty.Lists()
 	for _, r := range references {
-		values = append(values, object.Ref{Kind: r.Kind, Namespace: namespace, Name: r.Name}.String())
+		objects = append(objects, object.Ref{Kind: r.Kind, Namespace: namespace, Name: r.Name})
+	}
+	return objects
+}
+
+// indexed returns the values under which a consumer of objects is indexed.
+func indexed(objects []object.Ref) []string {
+	values := make([]string, 0, len(objects))
+	for _, ref := range objects {
+		values = append(values, ref.String())
 	}
 	return values
 }

@@ -2,11 +2,11 @@ package gather
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/kinds"
@@ -52,8 +52,8 @@ func (c *Consumers) PodsOf(w *workload.Workload) []*workload.Pod {
 	var pods []*workload.Pod
 	seen := map[kinds.Key]bool{}
 	for _, member := range c.StampedGroup(w) {
-		for _, value := range indexValues(member.Namespace, member.References) {
-			for _, pod := range c.Pods.ByIndex(byReference, value) {
+		for _, ref := range ObjectsOf(member.Namespace, member.References, nil) {
+			for _, pod := range c.PodsUsing(ref) {
 				if !seen[pod.Key()] && c.isFrom(member, pod) {
 					seen[pod.Key()] = true
 					pods = append(pods, pod)
@@ -149,7 +149,7 @@ func (c *Consumers) OwnerOf(pod *workload.Pod) (*workload.Workload, bool) {
 // Admission webhooks can add references to pods.
 func (c *Consumers) FromTemplate(pod *workload.Pod, ref object.Ref) bool {
 	owner, owned := c.OwnerOf(pod)
-	return owned && !owner.NoTemplate && slices.Contains(indexValues(owner.Namespace, owner.References), ref.String())
+	return owned && !owner.NoTemplate && slices.Contains(ObjectsOf(owner.Namespace, owner.References, nil), ref)
 }
 
 // Untemplated returns the object on which to report about pod, its controller or
@@ -158,10 +158,7 @@ func (c *Consumers) Untemplated(pod *workload.Pod) (about corev1.ObjectReference
 	if _, found := c.OwnerOf(pod); found {
 		return about, false
 	}
-	switch pod.OwnerKind {
-	case "":
-	case kinds.KindCronJob: // no such CronJob exists: somebody created the Job
-	default:
+	if pod.OwnerKind != "" && !pod.OwnerKind.RunsToCompletion() { // otherwise somebody created the Job
 		if _, lookup := c.Lookup(pod.Namespace, workload.Owner{Kind: pod.OwnerKind, Name: pod.OwnerName}); lookup != workload.OwnerUnsupported {
 			return about, false // its owner is not cached yet, or deleted
 		}
@@ -176,15 +173,79 @@ func selectsTarget(t spec.CompiledTarget, w *workload.Workload) bool {
 	return w.Kind == t.Info.ConsumerKind() && t.Selector.Matches(labels.Set(w.Labels))
 }
 
-// coverage says whether a rollout that Headwater did not start delivers data; see
-// decide.CoverageOf.
-func (c *Consumers) coverage(w *workload.Workload, data decide.Written, recordedAt time.Time, templateVersion string, now time.Time) decide.RolloutCoverage {
-	w = c.EffectiveRollout(w)
-	if !w.Rollout.ReplacesPods() {
-		return decide.Undelivered // skip listing the pods
+// RootsUsing returns the workloads that are restarted for those that consume or list ref.
+func (c *Consumers) RootsUsing(ref object.Ref, settings spec.Settings) []kinds.Key {
+	var roots []kinds.Key
+	for _, w := range c.WorkloadsUsing(ref, settings) {
+		roots = append(roots, c.RootOwner(w).Root.Key())
 	}
-	if len(c.StampedGroup(w)) > 1 {
-		return decide.Undelivered // its rollout says nothing about pods of other workloads
+	return roots
+}
+
+// RootOwner finds the workload to restart for w; see workload.FindRootOwner.
+func (c *Consumers) RootOwner(w *workload.Workload) workload.RootOwner {
+	return workload.FindRootOwner(w, func(owner workload.Owner) (*workload.Workload, workload.OwnerLookup) {
+		return c.Lookup(w.Namespace, owner)
+	})
+}
+
+// Lookup finds an owner in the caches, and says why it is not found.
+func (c *Consumers) Lookup(namespace string, owner workload.Owner) (*workload.Workload, workload.OwnerLookup) {
+	kind, from := owner.Kind.GroupKind(), c.Optional
+	found, ok := c.Workload(kinds.Key{Kind: owner.Kind, Namespace: namespace, Name: owner.Name})
+	if _, every := c.Workloads[owner.Kind]; !every {
+		if from.Status(kind) == informers.KindAbsent {
+			from = c.Owners
+			found, ok = from.Get(kind, namespace, owner.Name)
+		}
+		switch from.Status(kind) {
+		case informers.KindAbsent, informers.KindRefused:
+			return nil, workload.OwnerUnsupported
+		case informers.KindFilling:
+			return nil, workload.OwnerNotSynced
+		case informers.KindFull:
+		}
 	}
-	return decide.CoverageOf(w.Rollout, c.PodsOf(w), data, recordedAt, templateVersion, now)
+	if ok {
+		return found, workload.OwnerFound
+	}
+	return nil, workload.OwnerNotFound
+}
+
+// Below returns everything that w controls, also through others.
+func (c *Consumers) Below(w *workload.Workload) []*workload.Workload {
+	all := []*workload.Workload{w}
+	for at := 0; at < len(all) && w.UID != ""; at++ {
+		uid := string(all[at].UID)
+		for _, one := range append(c.byIndex(byOwner, uid), c.Owners.ByIndex(byOwner, uid)...) {
+			if !slices.ContainsFunc(all, func(known *workload.Workload) bool { return known.Key() == one.Key() }) {
+				all = append(all, one)
+			}
+		}
+	}
+	return all[1:]
+}
+
+// StampedGroup returns top and every workload that is restarted through it.
+func (c *Consumers) StampedGroup(top *workload.Workload) []*workload.Workload {
+	all := []*workload.Workload{top}
+	if !top.Templated() {
+		return all
+	}
+	for _, w := range c.Below(top) {
+		if is := c.RootOwner(w).Root; !w.IsTarget() && is.Key() == top.Key() && is.UID == top.UID {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// AffectedKeys returns the workloads to reconcile after a change of w: itself, and the
+// one that is restarted for it.
+func (c *Consumers) AffectedKeys(w *workload.Workload) []kinds.Key {
+	keys := []kinds.Key{w.Key()}
+	if top := c.RootOwner(w).Root; top != w {
+		keys = append(keys, top.Key())
+	}
+	return keys
 }

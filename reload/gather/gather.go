@@ -11,8 +11,10 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
@@ -24,34 +26,46 @@ import (
 // cache is not synced yet.
 const RereadDelay = time.Second
 
-// Gatherer collects inputs from the caches, by one set of rules. It starts nothing and
-// writes nothing.
+// Gatherer collects what decisions depend on from the caches, by one set of rules. It
+// starts nothing and writes nothing. The controller and `headwater explain` both use it,
+// so that explain shows what the controller does.
 type Gatherer struct {
-	Caches *informers.Caches
-	Rules  *rules.Set[spec.Rule]
-	Hasher *digest.Hasher
+	Consumers *Consumers
+	Caches    *informers.Caches
+	Rules     *rules.Set[spec.Rule]
+	Settings  *spec.Compiled
+	Hasher    *digest.Hasher
+	// Revisions may be nil for callers that start no restarts.
+	Revisions *revisions.View
 	// Read returns an object that no cache holds; nil if its data is not known yet.
 	Read func(ref object.Ref, resourceVersion string) *object.Digested
-	// Observed may be nil for callers that observe no changes.
-	Observed *track.Memory
-	// Installed is when Headwater was installed; nil to ignore changes that pods
-	// missed.
-	Installed *time.Time
+	// Memory is nil outside the leader.
+	Memory *track.Memory
+	// Room reports whether a rollout of a workload may start; see decide.State.Full.
+	Room func(kinds.Key) bool
+	// Installed is when Headwater was installed.
+	Installed time.Time
+	Now       time.Time
 	// Reading is set if a source could not be looked up yet.
 	Reading bool
 }
 
 // Inputs returns what a workload and those restarted through it consume, each with the
 // preferences for it. For a target, these are the objects of the rules that select it.
-func (g *Gatherer) Inputs(among *Consumers, members []*workload.Workload, settings spec.Settings) []decide.Input {
+// missed says whether to mark what pods missed.
+func (g *Gatherer) Inputs(members []*workload.Workload, missed bool) []decide.Input {
 	var inputs []decide.Input
 	for _, w := range members {
-		of := among.PreferencesFor(w, settings)
+		of := g.Consumers.PreferencesFor(w, g.Settings.Settings)
 		if w.IsTarget() {
 			inputs = append(inputs, g.targetInputs(w, of)...)
-		} else {
-			inputs = append(inputs, g.markMissed(among, w, members[0], g.markStartedWithout(among, w, g.inputs(w.Namespace, w.References, of)))...)
+			continue
 		}
+		own := g.markStartedWithout(w, g.inputs(w.Namespace, w.References, of))
+		if missed {
+			own = g.markMissed(w, members[0], own)
+		}
+		inputs = append(inputs, own...)
 	}
 	return inputs
 }
@@ -138,8 +152,47 @@ func (g *Gatherer) Input(namespace string, reference refs.Reference, of optin.Pr
 	c.Exists, c.Digests = true, current.Digests
 	c.Immutable, c.Version = current.Immutable, current.ResourceVersion
 	c.CreatedAt, c.ChangedAt = current.CreationTimestamp.Time, current.ChangedAt
-	c.KeysChangedAt = g.Observed.KeysChangedAt(ref, c.Keys, c.ChangedAt)
+	c.KeysChangedAt = g.Memory.KeysChangedAt(ref, c.Keys, c.ChangedAt)
+	if o.clone != nil {
+		c.Undelivered = g.undelivered(c.Rule, o.clone)
+	}
 	return c
+}
+
+// actionOf returns the action of rule for consumers in namespace.
+func (g *Gatherer) actionOf(rule *spec.Rule, namespace string) spec.Action {
+	if rule.Stages == nil {
+		return rule.Action
+	}
+	found, known := g.Caches.Namespaces.Get("", namespace)
+	if !known {
+		return rule.Action
+	}
+	return rule.ActionIn(namespace, found.Labels)
+}
+
+// undelivered returns what a clone of rule would have of the revisions of its source that
+// were not delivered; nil unless it has one that was.
+func (g *Gatherer) undelivered(name string, clone *object.Digested) (found []object.Digests) {
+	rule, known := g.Rules.Named(name)
+	marks, ours := mark.Of(clone)
+	if g.Revisions == nil || !known || !ours || rule.Stages == nil {
+		return nil
+	}
+	delivered := false
+	for _, revision := range g.Revisions.History(revisions.Key{Rule: name, Source: marks.Source}) {
+		digests := rule.AsCloned(revision.Digests)
+		switch is := slices.Equal(digests, clone.Digests); {
+		case is && revision.Verdict == revisions.Delivered:
+			delivered = true
+		case !is && revision.Verdict != revisions.Delivered:
+			found = append(found, digests)
+		}
+	}
+	if !delivered {
+		return nil
+	}
+	return found
 }
 
 // current returns the current version of o; nil if it is not known.
@@ -163,8 +216,11 @@ func (g *Gatherer) Match(o cachedObject, reference refs.Reference, of optin.Pref
 	var counts bool
 	c.Reference, counts = of.Narrowed(reference)
 	var ruled, asked spec.Action
+	suspended := false
 	if rule := g.rule(o, of.Labels); rule != nil {
-		c.Rule, ruled = rule.Name, rule.Action
+		suspended = rule.Suspended
+		c.Rule, c.Origin, ruled = rule.Name, g.origin(*rule, o.ref), g.actionOf(rule, o.ref.Namespace)
+		c.Staged = rule.NeedsEvidence() && o.clone != nil
 		c.Pace, c.Post = rule.Pace(), rule.Then.HTTPPost
 	}
 	if ask := of.OptInFor(reference, o.ref, o.tags(), c.Rule != ""); ask != nil {
@@ -176,14 +232,22 @@ func (g *Gatherer) Match(o cachedObject, reference refs.Reference, of optin.Pref
 			c.Pace = of.Pace
 		}
 	}
-	c.Pace = c.Pace.And(spec.Pace{Interval: of.MinInterval})
+	c.Pace = c.Pace.And(of.Limits())
 	switch {
 	case !c.Governed():
 		c.SkipReason = of.ExclusionReason(reference, o.ref, o.tags())
+		if of.How == spec.None {
+			c.SkipReason = cmp.Or(c.SkipReason, spec.ReasonOff)
+		}
+	case suspended:
+		c.SkipReason = spec.ReasonSuspended
+	case ruled == spec.Never:
+		c.SkipReason = spec.ReasonNever
 	case !counts:
 		c.SkipReason = spec.ReasonKeys
 	default:
-		c.Action = cmp.Or(of.How, asked, ruled, spec.Auto)
+		byOwner := cmp.Or(of.How, asked)
+		c.Action, c.ByOwner = cmp.Or(byOwner, ruled, spec.Auto), byOwner != ""
 	}
 	return c
 }

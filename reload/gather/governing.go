@@ -8,7 +8,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
-	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/optin"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
@@ -63,14 +63,14 @@ func (g *Gatherer) mayClone(rule spec.Rule, ref object.Ref) bool {
 // markStartedWithout sets StartedWithout on each optional input that is absent while
 // pods of w run. It skips clones that sync is about to create, so that a new rule
 // restarts nothing.
-func (g *Gatherer) markStartedWithout(among *Consumers, w *workload.Workload, inputs []decide.Input) []decide.Input {
+func (g *Gatherer) markStartedWithout(w *workload.Workload, inputs []decide.Input) []decide.Input {
 	for i, c := range inputs {
 		if !c.Absent || !c.Optional {
 			continue
 		}
-		pods := among.runningPodsUsing(w, c.Object)
+		pods := g.Consumers.runningPodsUsing(w, c.Object)
 		inputs[i].StartedWithout = len(pods) > 0 && !g.IsClonePending(c)
-		inputs[i].StartedAfterDelete = g.Observed.StartedWithout(c.Object, pods)
+		inputs[i].StartedAfterDelete = g.Memory.StartedWithout(c.Object, pods)
 	}
 	return inputs
 }
@@ -89,17 +89,50 @@ func (g *Gatherer) IsClonePending(c decide.Input) bool {
 }
 
 // markMissed marks the inputs of w whose data was written after pods of w started. top
-// is the workload that is restarted for w. It skips CronJobs, because each of their runs
-// creates a new pod.
-func (g *Gatherer) markMissed(among *Consumers, w, top *workload.Workload, inputs []decide.Input) []decide.Input {
-	if g.Installed == nil || w.Kind == kinds.KindCronJob || !top.IsFollowed(*g.Installed) {
+// is the workload that is restarted for w. It skips what runs to completion, because each
+// run creates a new pod.
+func (g *Gatherer) markMissed(w, top *workload.Workload, inputs []decide.Input) []decide.Input {
+	if w.Info().RunsToCompletion || !top.IsFollowed(g.Installed) {
 		return inputs
 	}
 	lost := top.LostStamp(top.Annotations[mark.RestartedAt])
 	for i, c := range inputs {
 		if c.Governed() && c.Exists && c.ReadAtStart() {
-			inputs[i].Stale, inputs[i].Unstamped = c.IsStale(among.runningPodsUsing(w, c.Object)), lost
+			inputs[i].Stale, inputs[i].Unstamped = c.IsStale(g.Consumers.runningPodsUsing(w, c.Object)), lost
 		}
 	}
 	return inputs
+}
+
+// PreferencesFor returns the preferences of w and of the workload that is restarted for
+// it: an owner of w may remove annotations from w.
+func (c *Consumers) PreferencesFor(w *workload.Workload, settings spec.Settings) optin.Preferences {
+	of := w.Preferences(settings)
+	if top := c.RootOwner(w).Root; top != w {
+		of = of.InheritFrom(top.Preferences(settings))
+	}
+	return c.withSections(of, w.Namespace)
+}
+
+// withSections adds the opt-ins by configured sections. None applies to a namespace that is
+// not cached.
+func (c *Consumers) withSections(of optin.Preferences, name string) optin.Preferences {
+	if c.Sections == nil || len(c.Sections()) == 0 {
+		return of
+	}
+	namespace, known := c.namespaces.Get("", name)
+	if !known {
+		return of
+	}
+	return of.GovernedBy(c.Sections(), name, namespace.Labels)
+}
+
+// PreferencesForPod returns the preferences of the workload that pod belongs to, or of
+// the pod itself if that workload is not cached.
+func (c *Consumers) PreferencesForPod(pod *workload.Pod, settings spec.Settings) optin.Preferences {
+	if owner, found := c.OwnerOf(pod); found {
+		return c.PreferencesFor(owner, settings)
+	}
+	of, _ := optin.ReadPreferences(&pod.ObjectMeta, nil, settings)
+	return c.withSections(of, pod.Namespace)
 }

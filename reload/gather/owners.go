@@ -2,77 +2,59 @@ package gather
 
 import (
 	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// byOwner is the index from the UID of a controller to what it controls.
-const byOwner = "owner"
+// maxOwnerKinds limits the kinds whose metadata is read to climb to owners: everybody can
+// write owner references.
+const maxOwnerKinds = 32
 
-func ownerValues(w *workload.Workload) []string {
-	if w.Owner == nil {
-		return nil
+// ownerKinds are the kinds of custom resources that owner references of workloads name.
+type ownerKinds struct {
+	// declared returns the kinds that are cached anyway.
+	declared func() []informers.OptionalKind[*workload.Workload]
+	// noted is called after another kind was found.
+	noted func()
+
+	mu    sync.Mutex
+	found map[kinds.Kind]*kinds.Info
+}
+
+// note remembers the kind of owner, which may be nil. Groups without a dot are
+// Kubernetes' own.
+func (o *ownerKinds) note(owner *workload.Owner) {
+	if owner == nil || !strings.Contains(owner.Kind.GroupKind().Group, ".") {
+		return
 	}
-	return []string{string(w.Owner.UID)}
+	o.mu.Lock()
+	_, known := o.found[owner.Kind]
+	isNew := !known && len(o.found) < maxOwnerKinds
+	if isNew {
+		kind := owner.Kind.GroupKind()
+		o.found[owner.Kind] = &kinds.Info{GroupVersionKind: schema.GroupVersionKind{Group: kind.Group, Version: owner.Version, Kind: kind.Kind}}
+	}
+	o.mu.Unlock()
+	if isNew {
+		o.noted()
+	}
 }
 
-// RootOwner finds the workload to restart for w; see workload.FindRootOwner.
-func (c *Consumers) RootOwner(w *workload.Workload) workload.RootOwner {
-	return workload.FindRootOwner(w, func(owner workload.Owner) (*workload.Workload, workload.OwnerLookup) {
-		return c.Lookup(w.Namespace, owner)
-	})
-}
-
-// Lookup finds an owner in the caches, and says why it is not found.
-func (c *Consumers) Lookup(namespace string, owner workload.Owner) (*workload.Workload, workload.OwnerLookup) {
-	if _, every := c.Workloads[owner.Kind]; !every {
-		switch c.Optional.Status(owner.Kind.GroupKind()) {
-		case informers.KindAbsent, informers.KindRefused:
-			return nil, workload.OwnerUnsupported
-		case informers.KindFilling:
-			return nil, workload.OwnerNotSynced
-		case informers.KindFull:
+// wanted returns the kinds whose metadata is read: those that are not declared.
+func (o *ownerKinds) wanted() (wanted []informers.OptionalKind[*workload.Workload]) {
+	declared := o.declared()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for kind, info := range o.found {
+		if !slices.ContainsFunc(declared, func(one informers.OptionalKind[*workload.Workload]) bool { return kinds.Of(one.GroupKind()) == kind }) {
+			wanted = append(wanted, informers.OptionalKind[*workload.Workload]{GroupVersionKind: info.GroupVersionKind, Keep: workload.KeepOwner(info), MetadataOnly: true})
 		}
 	}
-	if found, ok := c.Workload(kinds.Key{Kind: owner.Kind, Namespace: namespace, Name: owner.Name}); ok {
-		return found, workload.OwnerFound
-	}
-	return nil, workload.OwnerNotFound
-}
-
-// Controlled returns what w controls.
-func (c *Consumers) Controlled(w *workload.Workload) []*workload.Workload {
-	if w.UID == "" {
-		return nil
-	}
-	return c.byIndex(byOwner, string(w.UID))
-}
-
-// StampedGroup returns top and every workload that is restarted through it.
-func (c *Consumers) StampedGroup(top *workload.Workload) []*workload.Workload {
-	all := []*workload.Workload{top}
-	if !top.Templated() {
-		return all
-	}
-	for at := 0; at < len(all); at++ {
-		for _, w := range c.Controlled(all[at]) {
-			is, again := c.RootOwner(w).Root, slices.ContainsFunc(all, func(one *workload.Workload) bool { return one.Key() == w.Key() })
-			if !again && is.Key() == top.Key() && is.UID == top.UID {
-				all = append(all, w)
-			}
-		}
-	}
-	return all
-}
-
-// AffectedKeys returns the workloads to reconcile after a change of w: itself, and the
-// one that is restarted for it.
-func (c *Consumers) AffectedKeys(w *workload.Workload) []kinds.Key {
-	keys := []kinds.Key{w.Key()}
-	if top := c.RootOwner(w).Root; top != w {
-		keys = append(keys, top.Key())
-	}
-	return keys
+	return wanted
 }

@@ -15,8 +15,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/queue"
-	"github.com/headwater-k8s/headwater/reload/optin"
-	"github.com/headwater-k8s/headwater/reload/refs"
 )
 
 // readWorkers is how many objects are read at once.
@@ -86,19 +84,14 @@ func (r *Reader) Review(ref object.Ref) {
 	}
 }
 
-// ReviewOf reviews the objects that a consumer referenced or listed, and may not need
+// ReviewKnown reviews those of objects that are known, because a consumer may not need them
 // any more.
-func (r *Reader) ReviewOf(namespace string, references []refs.Reference, thirdParty *optin.ThirdParty) {
-	for _, reference := range references {
-		r.reviewKnown(object.Ref{Kind: reference.Kind, Namespace: namespace, Name: reference.Name})
+func (r *Reader) ReviewKnown(objects ...object.Ref) {
+	for _, ref := range objects {
+		if _, known := r.known.Load(ref); known {
+			r.Queue.Bulk(ref)
+		}
 	}
-	for _, ref := range thirdParty.Lists() {
-		r.reviewKnown(ref)
-	}
-	if len(thirdParty.Patterns()) == 0 {
-		return
-	}
-	r.ReviewAll(func(ref object.Ref) bool { return ref.Namespace == namespace })
 }
 
 // ReviewAll reviews the known objects that which selects, after a change of rules or
@@ -110,12 +103,6 @@ func (r *Reader) ReviewAll(which func(object.Ref) bool) {
 		}
 		return true
 	})
-}
-
-func (r *Reader) reviewKnown(ref object.Ref) {
-	if _, known := r.known.Load(ref); known {
-		r.Queue.Bulk(ref)
-	}
 }
 
 // Reconcile reads ref if its cached version is newer than the stored digests. It

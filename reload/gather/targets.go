@@ -16,16 +16,6 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// ByTarget is the index from a namespace to the annotated targets in it.
-const ByTarget = "target"
-
-func targetValues(w *workload.Workload) []string {
-	if !w.IsTarget() {
-		return nil
-	}
-	return []string{w.Namespace}
-}
-
 // AnnotatedKinds returns the kinds of targets that the rules annotate.
 func AnnotatedKinds(set *rules.Set[spec.Rule]) []*kinds.Info {
 	var infos []*kinds.Info
@@ -72,7 +62,7 @@ func (g *Gatherer) targetInputs(w *workload.Workload, of optin.Preferences) []de
 // targetInput returns the input of ref for a target. A target is annotated for every
 // change, whatever the rule's action for pods is.
 func (g *Gatherer) targetInput(rule spec.Rule, ref object.Ref, of optin.Preferences) decide.Input {
-	c := decide.Input{Object: ref, Rule: rule.Name, Action: spec.None, Pace: rule.Pace()}
+	c := decide.Input{Object: ref, Origin: g.origin(rule, ref), Rule: rule.Name, Action: spec.None, Pace: rule.Pace().And(of.Limits())}
 	var counts bool
 	c.Reference, counts = of.Narrowed(refs.Reference{Kind: ref.Kind, Name: ref.Name, Optional: true, Mode: refs.Listed})
 	if counts {
@@ -91,7 +81,11 @@ func (g *Gatherer) targetInput(rule spec.Rule, ref object.Ref, of optin.Preferen
 func (g *Gatherer) objects(rule spec.Rule, namespace string) []object.Ref {
 	names := []string{rule.Source.Name}
 	if rule.BySelector() {
-		names = g.selected(rule)
+		sources, synced := g.Caches.Sources.Of(rule.Base)
+		g.Reading, names = g.Reading || !synced, nil
+		for _, source := range sources {
+			names = append(names, source.Name)
+		}
 	}
 	var refs []object.Ref
 	for _, source := range names {
@@ -100,16 +94,6 @@ func (g *Gatherer) objects(rule spec.Rule, namespace string) []object.Ref {
 		}
 	}
 	return refs
-}
-
-func (g *Gatherer) selected(rule spec.Rule) []string {
-	sources, synced := g.Caches.Sources.Of(rule.Base)
-	g.Reading = g.Reading || !synced
-	var names []string
-	for _, source := range sources {
-		names = append(names, source.Name)
-	}
-	return names
 }
 
 // OfRule returns the current version of rule's object ref; nil if it does not exist, or
@@ -128,6 +112,16 @@ func (g *Gatherer) OfRule(rule spec.Rule, ref object.Ref) *object.Digested {
 		return nil
 	}
 	return clone
+}
+
+// origin returns the object that users edit to change ref, an object of rule.
+func (g *Gatherer) origin(rule spec.Rule, ref object.Ref) object.Ref {
+	if clone, found := g.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name); found {
+		if marks, readable := mark.Of(clone); readable {
+			return marks.Source
+		}
+	}
+	return rule.SourceOf(ref)
 }
 
 // CloneOfRule reports whether the annotations of clone name rule as its rule.

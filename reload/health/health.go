@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -69,7 +68,7 @@ func progress(w *workload.Workload, recent []*workload.Pod, restartedAt, now tim
 	if r != nil && r.FailedAt != 0 && r.FailedAt >= restartedAt.Unix() {
 		return RolloutHealth{Health: Stuck, Reason: workload.StuckDeadline}
 	}
-	if r != nil && (!r.ReplacesPods() || hasDeadline(w.Kind)) {
+	if r != nil && (!r.ReplacesPods() || w.Info().Deadline) {
 		return RolloutHealth{Health: Progressing}
 	}
 	deadline := LastBound(recent, restartedAt).Add(workload.RolloutTimeout)
@@ -84,11 +83,6 @@ func failedBefore(w *workload.Workload, old []*workload.Pod, restartedAt, now ti
 	failing, _ := firstFailing(old, now)
 	unavailable := w.Rollout != nil && w.Rollout.UnavailableAt != 0 && w.Rollout.UnavailableAt < restartedAt.Unix()
 	return failing != nil || unavailable
-}
-
-// hasDeadline reports whether workloads of kind k report an exceeded progress deadline.
-func hasDeadline(k kinds.Kind) bool {
-	return kinds.IsKnown(k) && k != kinds.KindStatefulSet && k != kinds.KindDaemonSet
 }
 
 // splitByRestart returns the running pods that were bound before and after the restart.

@@ -121,30 +121,6 @@ func TestJudgingARollout(t *testing.T) {
 	}
 }
 
-func TestWhatAPodSaysOfItsContainers(t *testing.T) {
-	ended := metav1.NewTime(reloadtest.Birth)
-	why, crashes, at := workload.PodTrouble(&corev1.PodStatus{
-		InitContainerStatuses: []corev1.ContainerStatus{{RestartCount: 1}},
-		ContainerStatuses: []corev1.ContainerStatus{
-			{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}},
-			{
-				RestartCount: 4000, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: ended}},
-			},
-		},
-	})
-	require.Equal(t, workload.StuckCrashing, why.Reason())
-	require.Equal(t, uint16(256), crashes)
-	require.Equal(t, reloadtest.Birth.Unix(), int64(at))
-	require.Zero(t, workload.TroubleOf("NoProgress"))
-	for i, reason := range workload.StuckReasons() {
-		if reason != workload.StuckDeadline && reason != workload.StuckNoProgress {
-			require.Equal(t, workload.Trouble(i+1), workload.TroubleOf(string(reason)))
-			require.Equal(t, reason, workload.TroubleOf(string(reason)).Reason())
-		}
-	}
-}
-
 func TestWhichPodsRunOlderData(t *testing.T) {
 	stamped := func(p *workload.Pod) { p.Annotations = reloadtest.Notes{mark.RestartedFor: "v2:"} }
 	for sentence, test := range map[string]struct {
@@ -184,30 +160,6 @@ func TestWhyOldPodsRunOn(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			require.Equal(t, test.want, keptBy(test.w, test.health))
-		})
-	}
-}
-
-func TestWhoWroteThePodTemplateLast(t *testing.T) {
-	entry := func(manager, subresource, fields string, after time.Duration) metav1.ManagedFieldsEntry {
-		at := metav1.NewTime(reloadtest.Birth.Add(after))
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &at, FieldsV1: metav1.NewFieldsV1(fields)}
-	}
-	const template, other = `{"f:spec":{"f:template":{}}}`, `{"f:spec":{"f:replicas":{}}}`
-	for sentence, test := range map[string]struct {
-		entry metav1.ManagedFieldsEntry
-		want  bool
-	}{
-		"somebody, after the restart":        {entry("kubectl", "", template, time.Minute), true},
-		"somebody, before it":                {entry("kubectl", "", template, -time.Minute), false},
-		"Headwater":                          {entry(mark.FieldManager, "", template, time.Minute), false},
-		"somebody who scaled it":             {entry("kubectl", "", other, time.Minute), false},
-		"the controller, which wrote status": {entry("kube-controller-manager", "status", template, time.Minute), false},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			annotations := reloadtest.Notes{mark.RestartedAt: mark.FormatTime(reloadtest.Birth)}
-			require.Equal(t, test.want, workload.EditedSince([]metav1.ManagedFieldsEntry{test.entry}, annotations, kinds.PodTemplate()))
-			require.False(t, workload.EditedSince([]metav1.ManagedFieldsEntry{test.entry}, reloadtest.Notes{}, kinds.PodTemplate()), "never restarted")
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -30,11 +29,11 @@ const (
 func keptBy(w *workload.Workload, health RolloutHealth) KeptReason {
 	r := w.Rollout
 	switch {
-	case w.Kind == kinds.KindCronJob:
+	case w.Info().RunsToCompletion:
 		return KeptJob
 	case r == nil:
 		return KeptReason(health.Reason)
-	case r.Paused && (w.Kind == kinds.KindStatefulSet || w.Kind == kinds.KindDaemonSet):
+	case r.Paused && w.Info().OnDelete:
 		return KeptOnDelete
 	case r.Paused:
 		return KeptPaused
@@ -92,7 +91,7 @@ func StateOf(w *workload.Workload, pods []*workload.Pod, changedAt, now time.Tim
 	if is.PodsBehind, is.Pods = outdated(pods, restartedAt, changedAt); is.PodsBehind > 0 {
 		is.Kept = keptBy(w, is.RolloutHealth)
 	}
-	if w.Kind == kinds.KindCronJob || w.Edited {
+	if w.Info().RunsToCompletion || w.Edited() {
 		is.RolloutHealth = RolloutHealth{Health: Healthy}
 		if is.PodsBehind > 0 {
 			is.Health = Progressing

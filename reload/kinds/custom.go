@@ -29,6 +29,9 @@ type WorkloadKind struct {
 	CustomKind
 	// Template is the path to it: keys joined by dots.
 	Template string `json:"template"`
+	// Annotations is the path to the annotations of its pods, for a kind that has no pod
+	// template. What the workloads that it controls read counts for it.
+	Annotations string `json:"annotations"`
 }
 
 const defaultTemplate = "spec.template"
@@ -54,10 +57,14 @@ func (k CustomKind) Info() *Info {
 	return &Info{GroupVersionKind: k.groupVersionKind(), Resource: k.resource()}
 }
 
-// Info describes the kind, with the path to its pod template.
+// Info describes the kind, with the path to its pod template or to its pods' annotations.
 func (k WorkloadKind) Info() *Info {
 	info := k.CustomKind.Info()
-	info.Template, _ = splitPath(cmp.Or(k.Template, defaultTemplate)) // Validate reports a bad path
+	if k.Annotations != "" {
+		info.Annotations, _ = splitPath(k.Annotations) // Validate reports a bad path
+		return info
+	}
+	info.Template, _ = splitPath(cmp.Or(k.Template, defaultTemplate))
 	return info
 }
 
@@ -99,6 +106,12 @@ func ValidateWorkloadKinds(at *field.Path, declared []WorkloadKind) field.ErrorL
 		errs = append(errs, workload.Validate(at)...)
 		if _, err := splitPath(cmp.Or(workload.Template, defaultTemplate)); err != nil {
 			errs = append(errs, field.Invalid(at.Child("template"), workload.Template, err.Error()))
+		}
+		if _, err := splitPath(cmp.Or(workload.Annotations, defaultTemplate)); err != nil {
+			errs = append(errs, field.Invalid(at.Child("annotations"), workload.Annotations, err.Error()))
+		}
+		if workload.Template != "" && workload.Annotations != "" {
+			errs = append(errs, field.Forbidden(at.Child("annotations"), "a pod template has annotations of its own; remove template or annotations"))
 		}
 		kind := workload.ConsumerKind()
 		switch {

@@ -11,16 +11,19 @@ import (
 	"github.com/headwater-k8s/headwater/internal/suggest"
 )
 
-// UnknownOn returns the annotations of an object and its pod template that have
+// Misspelt returns a fault for each annotation of an object and its pod template that has
 // Headwater's prefix but an unknown name, sorted.
-func UnknownOn(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) []string {
+func Misspelt(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) (faults []Fault) {
 	unknown := append(mark.Unknown(meta.Annotations), mark.Unknown(template.Annotations)...)
 	slices.Sort(unknown)
-	return slices.Clip(slices.Compact(unknown))
+	for _, annotation := range slices.Compact(unknown) {
+		faults = append(faults, Fault{Annotation: annotation, Problem: noneOfThatName(annotation)})
+	}
+	return faults
 }
 
-// NoneOfThatName says why annotation is ignored, and suggests the closest known name.
-func NoneOfThatName(annotation string) string {
+// noneOfThatName says why annotation is ignored, and suggests the closest known name.
+func noneOfThatName(annotation string) string {
 	var names []string
 	for _, known := range mark.OwnerAnnotations() {
 		names = append(names, strings.TrimPrefix(known, mark.Domain))

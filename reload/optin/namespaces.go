@@ -25,11 +25,6 @@ func (a SectionOptIn) Tool() spec.Tool { return spec.Sections }
 // Action implements optIn.
 func (a SectionOptIn) Action() spec.Action { return a.Section.Action }
 
-func (a SectionOptIn) matches(ref object.Ref, mode refs.Mode, tags mark.Tags) bool {
-	return a.wants(ref, mode, tags) && a.exclusionReason(ref, tags) == ""
-}
-
-// wants is matches without the exclusions.
 func (a SectionOptIn) wants(ref object.Ref, mode refs.Mode, _ mark.Tags) bool {
 	return mode != refs.Listed && a.Section.Covers(ref) && (a.reloader == nil || !a.reloader.declines[ref.Kind])
 }

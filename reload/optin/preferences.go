@@ -1,6 +1,7 @@
 package optin
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -29,8 +30,11 @@ type Preferences struct {
 	// consume them or not.
 	Named    []object.Ref
 	Patterns []Pattern
-	// MinInterval is the least time between two restarts; 0 means no preference.
-	MinInterval time.Duration
+	// Debounce is for how long an object must not have changed before a restart; 0 means no
+	// preference.
+	Debounce time.Duration
+	// Windows are further times in which restarts may start; empty means no preference.
+	Windows []spec.Windows
 	// reloader and ignores are used by SectionOptIn.
 	reloader *ReloaderOptIn
 	ignores  bool
@@ -64,6 +68,14 @@ func ReadPreferences(meta *metav1.ObjectMeta, thirdParty *ThirdParty, settings s
 	read(mark.Reload, func(value string) (err error) { of.How, err = parseAction(value); return err })
 	read(mark.ReloadOn, func(value string) (err error) { own.on, err = mark.ParseReloadOn(meta.Namespace, value); return err })
 	read(mark.ReloadKeys, func(value string) (err error) { of.keys, err = mark.ParseReloadKeys(value); return err })
+	read(mark.ReloadDebounce, func(value string) (err error) { of.Debounce, err = parseDebounce(value); return err })
+	read(mark.ReloadWindows, func(value string) error {
+		windows, err := spec.ParseWindows(value)
+		if err == nil {
+			of.Windows = []spec.Windows{windows}
+		}
+		return err
+	})
 	switch {
 	case !settings.OptsIn() || of.How == spec.None:
 	case of.How != "" || own.on != nil:
@@ -80,7 +92,11 @@ func ReadPreferences(meta *metav1.ObjectMeta, thirdParty *ThirdParty, settings s
 func (w Preferences) InheritFrom(top Preferences) Preferences {
 	if top.How != "" {
 		w.How, w.Asks = top.How, top.Asks
-		w.Named, w.Patterns, w.MinInterval, w.reloader = nil, nil, 0, nil
+		w.Named, w.Patterns, w.Debounce, w.reloader = nil, nil, 0, nil
+	}
+	w.Debounce = cmp.Or(top.Debounce, w.Debounce)
+	if top.Windows != nil {
+		w.Windows = top.Windows
 	}
 	if top.keys != nil {
 		w.keys = top.keys
@@ -94,7 +110,7 @@ func (w *Preferences) applyThirdParty(thirdParty *ThirdParty, settings spec.Sett
 	if settings.Honours(spec.Reloader) {
 		w.Asks = append(w.Asks, thirdParty.reloader)
 		w.Named, w.Patterns = thirdParty.reloader.Names, thirdParty.reloader.Patterns
-		w.MinInterval, w.reloader = thirdParty.reloader.pause, thirdParty.reloader
+		w.Debounce, w.reloader = cmp.Or(w.Debounce, thirdParty.reloader.pause), thirdParty.reloader
 		faults = thirdParty.reloader.faults
 	}
 	if settings.Honours(spec.Wave) && thirdParty.wave.asked {
@@ -103,6 +119,17 @@ func (w *Preferences) applyThirdParty(thirdParty *ThirdParty, settings spec.Sett
 		faults = slices.Concat(faults, thirdParty.wave.faults)
 	}
 	return faults
+}
+
+// Limits returns what delays the restarts of the consumer, with or without a rule.
+func (w Preferences) Limits() spec.Pace { return spec.Pace{Quiet: w.Debounce, Windows: w.Windows} }
+
+func parseDebounce(value string) (time.Duration, error) {
+	debounce, err := time.ParseDuration(value)
+	if err != nil || debounce <= 0 || debounce > spec.MaxDebounce {
+		return 0, fmt.Errorf("%.40q is not a time above zero and at most %s, such as 5m", value, spec.MaxDebounce)
+	}
+	return debounce, nil
 }
 
 func parseAction(value string) (spec.Action, error) {
@@ -120,7 +147,7 @@ func parseAction(value string) (spec.Action, error) {
 // nil if there is none. Sections do not apply to objects that a rule governs.
 func (w Preferences) OptInFor(r refs.Reference, ref object.Ref, tags mark.Tags, ruled bool) optIn {
 	for _, asked := range w.Asks {
-		if asked.matches(ref, r.Mode, tags) && (!ruled || asked.Tool() != spec.Sections) {
+		if asked.wants(ref, r.Mode, tags) && asked.exclusionReason(ref, tags) == "" && (!ruled || asked.Tool() != spec.Sections) {
 			return asked
 		}
 	}
@@ -131,12 +158,8 @@ func (w Preferences) OptInFor(r refs.Reference, ref object.Ref, tags mark.Tags, 
 // there is none.
 func (w Preferences) ExclusionReason(r refs.Reference, ref object.Ref, tags mark.Tags) spec.Reason {
 	for _, asked := range w.Asks {
-		sparing, is := asked.(interface {
-			wants(ref object.Ref, mode refs.Mode, tags mark.Tags) bool
-			exclusionReason(ref object.Ref, tags mark.Tags) spec.Reason
-		})
-		if is && sparing.wants(ref, r.Mode, tags) {
-			return sparing.exclusionReason(ref, tags)
+		if asked.wants(ref, r.Mode, tags) {
+			return asked.exclusionReason(ref, tags)
 		}
 	}
 	return ""
@@ -189,4 +212,20 @@ func Listed(meta *metav1.ObjectMeta) []refs.Reference {
 // start.
 func ListedReference(ref object.Ref) refs.Reference {
 	return refs.Reference{Kind: ref.Kind, Name: ref.Name, Mode: refs.Listed, Optional: true}
+}
+
+// headwaterOptIn is an opt-in by Headwater's annotations. It covers every consumed
+// object if how is set, and otherwise the objects in on.
+type headwaterOptIn struct {
+	excludesNothing
+	how spec.Action
+	on  []object.Ref
+}
+
+func (a headwaterOptIn) Tool() spec.Tool { return spec.Headwater }
+
+func (a headwaterOptIn) Action() spec.Action { return a.how }
+
+func (a headwaterOptIn) wants(ref object.Ref, _ refs.Mode, _ mark.Tags) bool {
+	return a.how != "" || slices.Contains(a.on, ref)
 }

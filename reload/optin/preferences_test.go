@@ -65,7 +65,7 @@ func TestWhatIsSaidOfTheTopmostOwnerHoldsForWhatItControls(t *testing.T) {
 		})
 	}
 	t.Run("other tools are not told any more", func(t *testing.T) {
-		own := optin.Preferences{Named: []object.Ref{{Name: "s"}}, Patterns: []optin.Pattern{{}}, MinInterval: 1}
+		own := optin.Preferences{Named: []object.Ref{{Name: "s"}}, Patterns: []optin.Pattern{{}}, Debounce: 1}
 		require.Equal(t, optin.Preferences{How: spec.None}, own.InheritFrom(ofOne(map[string]string{mark.Reload: "Off"})))
 	})
 }

@@ -37,7 +37,7 @@ type ReloaderOptIn struct {
 	Patterns []Pattern
 	// steps is the cost per character of matching all patterns.
 	steps int
-	// pause is the least time between two restarts.
+	// pause is Preferences.Debounce.
 	pause  time.Duration
 	faults []Fault
 }
@@ -52,12 +52,16 @@ func ReadReloader(kind kinds.Kind, namespace string, annotations, template map[s
 		a.readKind(of, namespace, WhoSays(annotations, template, mark.ReloaderTypedAuto(of), mark.ReloaderNames(of)))
 	}
 	a.readClasses(WhoSays(annotations, template, mark.ReloaderClassAuto, mark.ReloaderClasses))
+	if annotations[mark.ReloaderStrategy] == "restart" && kind == kinds.KindRollout {
+		a.faults = append(a.faults, Fault{Annotation: mark.ReloaderStrategy, InPart: true, Problem: "Headwater changes the pod template, " +
+			"so that new data passes the steps and the analysis of the Rollout, and never sets spec.restartAt"})
+	}
 	if text, set := annotations[mark.ReloaderPausePeriod]; set && kind == kinds.KindDeployment {
 		pause, err := time.ParseDuration(text)
 		if err != nil || pause <= 0 {
 			a.fault(mark.ReloaderPausePeriod, fmt.Sprintf("%.40q is not a time above zero, such as 5m", text))
 		}
-		a.pause = max(0, pause)
+		a.pause = min(max(0, pause), spec.MaxDebounce)
 	}
 	return a
 }
@@ -90,14 +94,9 @@ func (a *ReloaderOptIn) readKind(kind object.Kind, namespace string, says map[st
 	a.Auto[kind] = a.readBool(says, mark.ReloaderAuto) || a.readBool(says, mark.ReloaderTypedAuto(kind))
 	a.declines[kind] = !a.Auto[kind] && says[mark.ReloaderAuto]+says[mark.ReloaderTypedAuto(kind)] != ""
 	a.Search[kind] = says[mark.ReloaderSearch] == "true"
-	list := items(says[mark.ReloaderNames(kind)])
-	if len(list) > mark.MaxListed {
-		a.faults = append(a.faults, Fault{
-			Annotation: mark.ReloaderNames(kind), InPart: true,
-			Problem: fmt.Sprintf("it lists %d objects, of which only the first %d count", len(list), mark.MaxListed),
-		})
-	}
-	for _, item := range list[:min(len(list), mark.MaxListed)] {
+	list, faults := firstOf(mark.ReloaderNames(kind), items(says[mark.ReloaderNames(kind)]))
+	a.faults = append(a.faults, faults...)
+	for _, item := range list {
 		if len(validation.IsDNS1123Subdomain(item)) == 0 {
 			a.Names = append(a.Names, object.Ref{Kind: kind, Namespace: namespace, Name: item})
 			continue
@@ -152,11 +151,6 @@ func (a *ReloaderOptIn) Tool() spec.Tool { return spec.Reloader }
 // Action implements optIn. Reloader only restarts.
 func (a *ReloaderOptIn) Action() spec.Action { return spec.Restart }
 
-func (a *ReloaderOptIn) matches(ref object.Ref, mode refs.Mode, tags mark.Tags) bool {
-	return a.wants(ref, mode, tags) && a.exclusionReason(ref, tags) == ""
-}
-
-// wants is matches without the exclusions.
 func (a *ReloaderOptIn) wants(ref object.Ref, mode refs.Mode, tags mark.Tags) bool {
 	if a.lists(ref) {
 		return true

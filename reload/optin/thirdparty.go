@@ -1,6 +1,7 @@
 package optin
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -18,10 +19,16 @@ type optIn interface {
 	Tool() spec.Tool
 	// Action is how to reload; empty means no preference.
 	Action() spec.Action
-	// matches reports whether a change of ref, which has these tags, reloads a workload
-	// that consumes it in mode.
-	matches(ref object.Ref, mode refs.Mode, tags mark.Tags) bool
+	// wants reports whether a change of ref, which has these tags, reloads a workload that
+	// consumes it in mode, unless exclusionReason says why not.
+	wants(ref object.Ref, mode refs.Mode, tags mark.Tags) bool
+	exclusionReason(ref object.Ref, tags mark.Tags) spec.Reason
 }
+
+// excludesNothing is embedded in opt-ins without exclusions.
+type excludesNothing struct{}
+
+func (excludesNothing) exclusionReason(object.Ref, mark.Tags) spec.Reason { return "" }
 
 // Pattern lists objects of one kind by a regular expression.
 type Pattern struct {
@@ -98,6 +105,15 @@ func (f *ThirdParty) Patterns() []Pattern {
 		return nil
 	}
 	return f.reloader.Patterns
+}
+
+// firstOf returns the items of a list that count, and the fault of a longer list.
+func firstOf(annotation string, list []string) (first []string, faults []Fault) {
+	if len(list) > mark.MaxListed {
+		faults = append(faults, Fault{Annotation: annotation, InPart: true, Problem: fmt.Sprintf(
+			"it lists %d objects, of which only the first %d count", len(list), mark.MaxListed)})
+	}
+	return list[:min(len(list), mark.MaxListed)], faults
 }
 
 // items splits value at commas, and drops blanks and empty items.

@@ -19,130 +19,89 @@ import (
 
 // Secret/ns/s is consumed, ConfigMap/ns/c is, Secret/ns/unused is not.
 func TestWhatOwnersAskOfOtherTools(t *testing.T) {
-	consumedSecret, consumedConfigMap := "Secret/s", "ConfigMap/c"
+	type notes = reloadtest.Notes
+	const auto, wave = "reloader.stakater.com/auto", "wave.pusher.com/update-on-config-change"
+	const consumedSecret, consumedConfigMap = "Secret/s", "ConfigMap/c"
+	both, secretAlone, configMapAlone, unused := []string{consumedSecret, consumedConfigMap}, []string{consumedSecret}, []string{consumedConfigMap}, []string{"Secret/unused"}
 	tests := map[string]struct {
-		annotations, template reloadtest.Notes
+		annotations, template notes
 		tags                  mark.Tags
 		want                  []string
 		by                    spec.Tool
 		faults                []string
 	}{
-		"nothing": {annotations: reloadtest.Notes{"other": "annotation"}},
-		"Reloader: auto covers what is consumed": {
-			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "true"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
-		},
-		"Reloader: auto in the words of Go": {
-			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "T"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
-		},
-		"Reloader: auto that is off": {annotations: reloadtest.Notes{"reloader.stakater.com/auto": "false"}},
-		"Reloader: auto that cannot be read": {
-			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "yes"}, faults: []string{`"yes" is neither true nor false`},
-		},
-		"Reloader: typed auto": {annotations: reloadtest.Notes{reloadtest.SecretAuto: "true"}, want: []string{consumedSecret}, by: spec.Reloader},
-		"Reloader: typed auto of the other kind": {
-			annotations: reloadtest.Notes{"configmap.reloader.stakater.com/auto": "true"}, want: []string{consumedConfigMap}, by: spec.Reloader,
-		},
-		"Reloader: auto on the pod template": {
-			template: reloadtest.Notes{"reloader.stakater.com/auto": "true"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
-		},
-		"Reloader: the workload's own auto hides the template's": {
-			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "false"}, template: reloadtest.Notes{"reloader.stakater.com/auto": "true"},
-		},
+		"nothing":                                                {annotations: notes{"other": "annotation"}},
+		"Reloader: auto covers what is consumed":                 {annotations: notes{auto: "true"}, want: both, by: spec.Reloader},
+		"Reloader: auto in the words of Go":                      {annotations: notes{auto: "T"}, want: both, by: spec.Reloader},
+		"Reloader: auto that is off":                             {annotations: notes{auto: "false"}},
+		"Reloader: auto that cannot be read":                     {annotations: notes{auto: "yes"}, faults: []string{`"yes" is neither true nor false`}},
+		"Reloader: typed auto":                                   {annotations: notes{reloadtest.SecretAuto: "true"}, want: secretAlone, by: spec.Reloader},
+		"Reloader: typed auto of the other kind":                 {annotations: notes{"configmap.reloader.stakater.com/auto": "true"}, want: configMapAlone, by: spec.Reloader},
+		"Reloader: auto on the pod template":                     {template: notes{auto: "true"}, want: both, by: spec.Reloader},
+		"Reloader: the workload's own auto hides the template's": {annotations: notes{auto: "false"}, template: notes{auto: "true"}},
 		"Reloader: a key for one kind hides the template's for that kind alone": {
-			annotations: reloadtest.Notes{reloadtest.SecretAuto: "false"}, template: reloadtest.Notes{"reloader.stakater.com/auto": "true"},
-			want: []string{consumedConfigMap}, by: spec.Reloader,
+			annotations: notes{reloadtest.SecretAuto: "false"}, template: notes{auto: "true"},
+			want: configMapAlone, by: spec.Reloader,
 		},
-		"Reloader: an exclusion hides no template": {
-			annotations: reloadtest.Notes{reloadtest.SecretExcludes: "s"}, template: reloadtest.Notes{"reloader.stakater.com/auto": "true"},
-			want: []string{consumedConfigMap}, by: spec.Reloader,
-		},
-		"Reloader: exclusions on the pod template are not read": {
-			template: reloadtest.Notes{"reloader.stakater.com/auto": "true", reloadtest.SecretExcludes: "s"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
-		},
-		"Reloader: names cover what is listed, consumed or not": {
-			annotations: reloadtest.Notes{reloadtest.SecretNames: " unused , s"}, want: []string{consumedSecret, "Secret/unused"}, by: spec.Reloader,
-		},
-		"Reloader: names are of their kind": {annotations: reloadtest.Notes{reloadtest.ConfigMapNames: "s,c"}, want: []string{consumedConfigMap}, by: spec.Reloader},
-		"Reloader: names on the pod template": {
-			template: reloadtest.Notes{reloadtest.SecretNames: "unused"}, want: []string{"Secret/unused"}, by: spec.Reloader,
-		},
-		"Reloader: a pattern is anchored":               {annotations: reloadtest.Notes{reloadtest.SecretNames: "un.*,.*x"}, want: []string{"Secret/unused"}, by: spec.Reloader},
-		"Reloader: a pattern must match the whole name": {annotations: reloadtest.Notes{reloadtest.SecretNames: "nuse."}},
+		"Reloader: an exclusion hides no template":              {annotations: notes{reloadtest.SecretExcludes: "s"}, template: notes{auto: "true"}, want: configMapAlone, by: spec.Reloader},
+		"Reloader: exclusions on the pod template are not read": {template: notes{auto: "true", reloadtest.SecretExcludes: "s"}, want: both, by: spec.Reloader},
+		"Reloader: names cover what is listed, consumed or not": {annotations: notes{reloadtest.SecretNames: " unused , s"}, want: []string{consumedSecret, "Secret/unused"}, by: spec.Reloader},
+		"Reloader: names are of their kind":                     {annotations: notes{reloadtest.ConfigMapNames: "s,c"}, want: configMapAlone, by: spec.Reloader},
+		"Reloader: names on the pod template":                   {template: notes{reloadtest.SecretNames: "unused"}, want: unused, by: spec.Reloader},
+		"Reloader: a pattern is anchored":                       {annotations: notes{reloadtest.SecretNames: "un.*,.*x"}, want: unused, by: spec.Reloader},
+		"Reloader: a pattern must match the whole name":         {annotations: notes{reloadtest.SecretNames: "nuse."}},
 		"Reloader: one bad pattern leaves the others": {
-			annotations: reloadtest.Notes{reloadtest.SecretNames: "(,unused"}, want: []string{"Secret/unused"}, by: spec.Reloader,
+			annotations: notes{reloadtest.SecretNames: "(,unused"}, want: unused, by: spec.Reloader,
 			faults: []string{`"(" is neither a name nor a regular expression`},
 		},
-		"Reloader: a pattern without end": {
-			annotations: reloadtest.Notes{reloadtest.SecretNames: strings.Repeat("x*", 600)}, faults: []string{"is longer than 512 characters"},
-		},
-		"Reloader: a pattern that takes long": {
-			annotations: reloadtest.Notes{reloadtest.SecretNames: "x{900}y{900}z{900}"}, faults: []string{"is too costly to match"},
-		},
+		"Reloader: a pattern without end":     {annotations: notes{reloadtest.SecretNames: strings.Repeat("x*", 600)}, faults: []string{"is longer than 512 characters"}},
+		"Reloader: a pattern that takes long": {annotations: notes{reloadtest.SecretNames: "x{900}y{900}z{900}"}, faults: []string{"is too costly to match"}},
 		"Reloader: patterns that take long together": {
-			annotations: reloadtest.Notes{reloadtest.SecretNames: "x{900},y{900},z{900},unuse."}, want: []string{"Secret/unused"}, by: spec.Reloader,
+			annotations: notes{reloadtest.SecretNames: "x{900},y{900},z{900},unuse."}, want: unused, by: spec.Reloader,
 			faults: []string{`"z{900}" is too costly to match, with those before it`},
 		},
 		"Reloader: too many": {
-			annotations: reloadtest.Notes{reloadtest.SecretNames: strings.Repeat("other,", mark.MaxListed-1) + "s,unused"}, want: []string{consumedSecret}, by: spec.Reloader,
+			annotations: notes{reloadtest.SecretNames: strings.Repeat("other,", mark.MaxListed-1) + "s,unused"}, want: secretAlone, by: spec.Reloader,
 			faults: []string{"it lists 101 objects, of which only the first 100 count"},
 		},
 		"Wave: too many": {
-			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": strings.Repeat("s,", mark.MaxListed) + "unused"},
-			want:        []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
+			annotations: notes{wave: "true", "wave.pusher.com/extra-secrets": strings.Repeat("s,", mark.MaxListed) + "unused"},
+			want:        both, by: spec.Wave,
 			faults: []string{"it lists 101 objects, of which only the first 100 count"},
 		},
-		"Reloader: an empty list": {annotations: reloadtest.Notes{reloadtest.SecretNames: " , "}},
-		"Reloader: excluded, although listed": {
-			annotations: reloadtest.Notes{reloadtest.SecretNames: "s,unused", reloadtest.SecretExcludes: "other, s"}, want: []string{"Secret/unused"}, by: spec.Reloader,
-		},
-		"Reloader: an exclusion is a name, no pattern": {
-			annotations: reloadtest.Notes{reloadtest.SecretAuto: "true", reloadtest.SecretExcludes: ".*"}, want: []string{consumedSecret}, by: spec.Reloader,
-		},
-		"Reloader: ignored, although listed": {
-			annotations: reloadtest.Notes{reloadtest.SecretNames: "s", "reloader.stakater.com/auto": "true"}, tags: mark.Tags{Ignore: true},
-		},
-		"Reloader: search without a match": {annotations: reloadtest.Notes{"reloader.stakater.com/search": "true"}},
-		"Reloader: search with a match": {
-			annotations: reloadtest.Notes{"reloader.stakater.com/search": "true"}, tags: mark.Tags{Match: true},
-			want: []string{consumedSecret, consumedConfigMap}, by: spec.Reloader,
-		},
-		"Reloader: search is nothing but true": {annotations: reloadtest.Notes{"reloader.stakater.com/search": "1"}, tags: mark.Tags{Match: true}},
-		"Reloader: a match without a search":   {tags: mark.Tags{Match: true}},
+		"Reloader: an empty list":                      {annotations: notes{reloadtest.SecretNames: " , "}},
+		"Reloader: excluded, although listed":          {annotations: notes{reloadtest.SecretNames: "s,unused", reloadtest.SecretExcludes: "other, s"}, want: unused, by: spec.Reloader},
+		"Reloader: an exclusion is a name, no pattern": {annotations: notes{reloadtest.SecretAuto: "true", reloadtest.SecretExcludes: ".*"}, want: secretAlone, by: spec.Reloader},
+		"Reloader: ignored, although listed":           {annotations: notes{reloadtest.SecretNames: "s", auto: "true"}, tags: mark.Tags{Ignore: true}},
+		"Reloader: search without a match":             {annotations: notes{"reloader.stakater.com/search": "true"}},
+		"Reloader: search with a match":                {annotations: notes{"reloader.stakater.com/search": "true"}, tags: mark.Tags{Match: true}, want: both, by: spec.Reloader},
+		"Reloader: search is nothing but true":         {annotations: notes{"reloader.stakater.com/search": "1"}, tags: mark.Tags{Match: true}},
+		"Reloader: a match without a search":           {tags: mark.Tags{Match: true}},
 		"Reloader: what a CSI driver mounts": {
-			annotations: reloadtest.Notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
+			annotations: notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
 			faults:      []string{"Headwater does not see", "Headwater does not see"},
 		},
 		"Reloader: what a CSI driver mounts, on the pod template": {
-			template: reloadtest.Notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
+			template: notes{"secretproviderclass.reloader.stakater.com/reload": "x", "secretproviderclass.reloader.stakater.com/auto": "true"},
 			faults:   []string{"Headwater does not see", "Headwater does not see"},
 		},
 		"Reloader: what a CSI driver mounts, on the pod template of a workload that says otherwise": {
-			annotations: reloadtest.Notes{"reloader.stakater.com/auto": "false"},
-			template:    reloadtest.Notes{"secretproviderclass.reloader.stakater.com/auto": "true"},
+			annotations: notes{auto: "false"},
+			template:    notes{"secretproviderclass.reloader.stakater.com/auto": "true"},
 		},
-		"Reloader: how to roll Argo's Rollouts out": {
-			annotations: reloadtest.Notes{"reloader.stakater.com/rollout-strategy": "restart"},
-		},
-		"Wave: covers what is consumed": {
-			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true"}, want: []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
-		},
-		"Wave: nothing but true": {annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "1", "wave.pusher.com/extra-secrets": "unused"}},
-		"Wave: extras": {
-			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": "unused, ns/s"},
-			want:        []string{consumedSecret, consumedConfigMap, "Secret/unused"}, by: spec.Wave,
-		},
+		"Reloader: how to roll Argo's Rollouts out": {annotations: notes{"reloader.stakater.com/rollout-strategy": "restart"}},
+		"Wave: covers what is consumed":             {annotations: notes{wave: "true"}, want: both, by: spec.Wave},
+		"Wave: nothing but true":                    {annotations: notes{wave: "1", "wave.pusher.com/extra-secrets": "unused"}},
+		"Wave: extras":                              {annotations: notes{wave: "true", "wave.pusher.com/extra-secrets": "unused, ns/s"}, want: []string{consumedSecret, consumedConfigMap, "Secret/unused"}, by: spec.Wave},
 		"Wave: extras of another namespace are refused": {
-			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-configmaps": "other/c,A"},
-			want:        []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
+			annotations: notes{wave: "true", "wave.pusher.com/extra-configmaps": "other/c,A"},
+			want:        both, by: spec.Wave,
 			faults: []string{`"other/c" is in another namespace`, `"A" is not NAME`},
 		},
-		"Wave: the pod template is not read": {template: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true"}},
-		"Wave does not know what Reloader ignores": {
-			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true"}, tags: mark.Tags{Ignore: true},
-			want: []string{consumedSecret, consumedConfigMap}, by: spec.Wave,
-		},
+		"Wave: the pod template is not read":       {template: notes{wave: "true"}},
+		"Wave does not know what Reloader ignores": {annotations: notes{wave: "true"}, tags: mark.Tags{Ignore: true}, want: both, by: spec.Wave},
 		"both: either is enough": {
-			annotations: reloadtest.Notes{"wave.pusher.com/update-on-config-change": "true", "wave.pusher.com/extra-secrets": "unused", reloadtest.SecretNames: "gone", reloadtest.SecretExcludes: "s"},
+			annotations: notes{wave: "true", "wave.pusher.com/extra-secrets": "unused", reloadtest.SecretNames: "gone", reloadtest.SecretExcludes: "s"},
 			want:        []string{consumedSecret, consumedConfigMap, "Secret/unused"}, by: spec.Wave,
 		},
 	}
@@ -216,7 +175,7 @@ func TestWhoSaysSomethingToHeadwaterSaysNothingToOtherTools(t *testing.T) {
 				require.Equal(t, test.by, asked.Tool())
 			}
 			require.Equal(t, test.theirs, len(of.Named) > 0)
-			require.Equal(t, test.theirs, of.MinInterval == 5*time.Minute)
+			require.Equal(t, test.theirs, of.Debounce == 5*time.Minute)
 		})
 	}
 }
@@ -267,7 +226,7 @@ func TestPausePeriodIsTheLeastTimeBetweenRestartsOfADeployment(t *testing.T) {
 			annotations := reloadtest.Notes{mark.ReloaderPausePeriod: test.value}
 			theirs := optin.ReadThirdParty(test.kind, "ns", annotations, nil)
 			of, faults := optin.ReadPreferences(&metav1.ObjectMeta{Annotations: annotations}, theirs, reloadtest.BothTools())
-			require.Equal(t, test.want, of.MinInterval)
+			require.Equal(t, test.want, of.Debounce)
 			if test.fault == "" {
 				require.Empty(t, faults)
 			} else {
@@ -292,7 +251,7 @@ func FuzzForeignAnnotations(f *testing.F) {
 			mark.WaveExtraSecrets: extras, mark.WaveExtraConfigMaps: names, mark.ReloaderPausePeriod: pause,
 		}
 		of, faults := optin.ReadPreferences(together(annotations))
-		require.GreaterOrEqual(t, of.MinInterval, time.Duration(0))
+		require.GreaterOrEqual(t, of.Debounce, time.Duration(0))
 		for _, ref := range of.Named {
 			require.Equal(t, "ns", ref.Namespace, "never an object of another namespace")
 			_, err := object.ParseRef(ref.String())
@@ -302,4 +261,17 @@ func FuzzForeignAnnotations(f *testing.F) {
 			require.Less(t, len("The annotation  is ignored in part: ")+len(fault.Annotation)+len(fault.Problem), 1024, "the API server takes no longer note")
 		}
 	})
+}
+
+func TestARestartOfARolloutByReloadersStrategyIsRefused(t *testing.T) {
+	for kind, want := range map[kinds.Kind]int{kinds.KindRollout: 1, kinds.KindDeployment: 0} {
+		annotations := reloadtest.Notes{mark.ReloaderAuto: "true", mark.ReloaderStrategy: "restart"}
+		settings := spec.Settings{Compatibility: []spec.Tool{spec.Reloader}, OptIn: new(true)}
+		_, faults := optin.ReadPreferences(&metav1.ObjectMeta{}, optin.ReadThirdParty(kind, "ns", annotations, nil), settings)
+		require.Len(t, faults, want)
+		for _, fault := range faults {
+			require.True(t, fault.InPart)
+			require.Contains(t, fault.Problem, "never sets spec.restartAt")
+		}
+	}
 }

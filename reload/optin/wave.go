@@ -15,6 +15,7 @@ import (
 
 // waveOptIn is an opt-in by Wave's annotations.
 type waveOptIn struct {
+	excludesNothing
 	asked  bool
 	extras []object.Ref
 	faults []Fault
@@ -32,16 +33,12 @@ func readWave(namespace string, annotations map[string]string) *waveOptIn {
 }
 
 func (a *waveOptIn) readExtras(kind object.Kind, namespace string, list []string) {
-	fail := func(problem string) {
-		a.faults = append(a.faults, Fault{Annotation: mark.WaveExtras(kind), Problem: problem, InPart: true})
-	}
-	if len(list) > mark.MaxListed {
-		fail(fmt.Sprintf("it lists %d objects, of which only the first %d count", len(list), mark.MaxListed))
-	}
-	for _, item := range list[:min(len(list), mark.MaxListed)] {
+	list, faults := firstOf(mark.WaveExtras(kind), list)
+	a.faults = append(a.faults, faults...)
+	for _, item := range list {
 		name, err := readExtra(namespace, item)
 		if err != nil {
-			fail(err.Error())
+			a.faults = append(a.faults, Fault{Annotation: mark.WaveExtras(kind), Problem: err.Error(), InPart: true})
 			continue
 		}
 		a.extras = append(a.extras, object.Ref{Kind: kind, Namespace: namespace, Name: name})
@@ -69,6 +66,6 @@ func (a *waveOptIn) Tool() spec.Tool { return spec.Wave }
 
 func (a *waveOptIn) Action() spec.Action { return spec.Restart }
 
-func (a *waveOptIn) matches(ref object.Ref, mode refs.Mode, _ mark.Tags) bool {
+func (a *waveOptIn) wants(ref object.Ref, mode refs.Mode, _ mark.Tags) bool {
 	return mode != refs.Listed || slices.Contains(a.extras, ref)
 }

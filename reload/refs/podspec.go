@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/headwater-k8s/headwater/internal/intern"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -73,10 +74,8 @@ func (r *ReferenceList) addEnv(env []corev1.EnvVar) {
 }
 
 func (r *ReferenceList) addKey(kind object.Kind, name, key string, optional *bool) {
-	reference := Reference{Kind: kind, Name: name, Keys: []string{key}, Mode: Env}
-	if optional != nil && *optional {
-		reference.Optional = true
-	} else {
+	reference := Reference{Kind: kind, Name: name, Keys: []string{key}, Mode: Env, Optional: ptr.Deref(optional, false)}
+	if !reference.Optional {
 		reference.Required = reference.Keys
 	}
 	r.Add(reference)
@@ -85,10 +84,10 @@ func (r *ReferenceList) addKey(kind object.Kind, name, key string, optional *boo
 func (r *ReferenceList) addEnvFrom(sources []corev1.EnvFromSource) {
 	for _, from := range sources {
 		if secret := from.SecretRef; secret != nil {
-			r.Add(Reference{Kind: object.Secret, Name: secret.Name, Optional: secret.Optional != nil && *secret.Optional, Mode: EnvFrom})
+			r.Add(Reference{Kind: object.Secret, Name: secret.Name, Optional: ptr.Deref(secret.Optional, false), Mode: EnvFrom})
 		}
 		if configMap := from.ConfigMapRef; configMap != nil {
-			r.Add(Reference{Kind: object.ConfigMap, Name: configMap.Name, Optional: configMap.Optional != nil && *configMap.Optional, Mode: EnvFrom})
+			r.Add(Reference{Kind: object.ConfigMap, Name: configMap.Name, Optional: ptr.Deref(configMap.Optional, false), Mode: EnvFrom})
 		}
 	}
 }
@@ -136,12 +135,10 @@ func (r ReferenceList) Merged() []Reference {
 		merged[last].absorb(reference)
 	}
 	for i := range merged {
-		slices.Sort(merged[i].Keys)
-		merged[i].Keys = slices.Compact(merged[i].Keys)
-		slices.Sort(merged[i].Required)
-		merged[i].Required = slices.Compact(merged[i].Required)
-		slices.Sort(merged[i].Containers)
-		merged[i].Containers = slices.Compact(merged[i].Containers)
+		for _, list := range []*[]string{&merged[i].Keys, &merged[i].Required, &merged[i].Containers} {
+			slices.Sort(*list)
+			*list = slices.Compact(*list)
+		}
 	}
 	return merged
 }
@@ -162,26 +159,21 @@ const (
 // containers yields the init, app and ephemeral containers with their roles.
 func containers(spec *corev1.PodSpec) iter.Seq2[*corev1.Container, containerRole] {
 	return func(yield func(*corev1.Container, containerRole) bool) {
-		for i := range spec.InitContainers {
-			if !yield(&spec.InitContainers[i], initRole(&spec.InitContainers[i])) {
-				return
-			}
+		more := true
+		for i := 0; more && i < len(spec.InitContainers); i++ {
+			more = yield(&spec.InitContainers[i], initRole(&spec.InitContainers[i]))
 		}
-		for i := range spec.Containers {
-			if !yield(&spec.Containers[i], roleApp) {
-				return
-			}
+		for i := 0; more && i < len(spec.Containers); i++ {
+			more = yield(&spec.Containers[i], roleApp)
 		}
-		for i := range spec.EphemeralContainers {
-			if !yield((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), roleEphemeral) {
-				return
-			}
+		for i := 0; more && i < len(spec.EphemeralContainers); i++ {
+			more = yield((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), roleEphemeral)
 		}
 	}
 }
 
 func initRole(container *corev1.Container) containerRole {
-	if always := container.RestartPolicy; always != nil && *always == corev1.ContainerRestartPolicyAlways {
+	if ptr.Deref(container.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
 		return roleSidecar
 	}
 	return roleInit

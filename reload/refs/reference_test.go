@@ -4,321 +4,153 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/randfill"
+	"sigs.k8s.io/yaml"
 
-	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
 )
 
-func configMapEnv(name, key string, optional *bool) corev1.EnvVar {
-	return corev1.EnvVar{Name: "X", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: key, Optional: optional,
-	}}}
-}
-
-func configMapVolume(volume, configMap string, items ...corev1.KeyToPath) corev1.Volume {
-	return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: configMap}, Items: items,
-	}}}
-}
-
-func projectedSecret(secret string, items ...corev1.KeyToPath) corev1.VolumeProjection {
-	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Items: items,
-	}}
-}
-
-// mountedWith are pods that mount a volume of source.
-func mountedWith(source corev1.VolumeSource) corev1.PodSpec {
-	return corev1.PodSpec{
-		Volumes: []corev1.Volume{{Name: "v", VolumeSource: source}}, Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
+// said is a reference in words.
+func said(r refs.Reference) string {
+	text := string(r.Kind) + "/" + r.Name + " " + string(r.Mode)
+	if len(r.Keys) > 0 {
+		text += " of " + strings.Join(r.Keys, " ")
 	}
+	if len(r.Required) > 0 {
+		text += ", requires " + strings.Join(r.Required, " ")
+	}
+	if r.Optional {
+		text += ", optional"
+	}
+	return text
 }
 
 func TestReferencesFindEveryPlace(t *testing.T) {
-	yes := true
-	tests := map[string]struct {
-		spec corev1.PodSpec
-		want []refs.Reference
-	}{
-		"an empty pod consumes nothing": {},
-		"env of an app container consumes one key": {
-			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "k"), {Name: "PLAIN", Value: "v"}}}}},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env}},
-		},
-		"env of an init container counts": {
-			spec: corev1.PodSpec{InitContainers: []corev1.Container{{Env: []corev1.EnvVar{configMapEnv("c", "k", nil)}}}},
-			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env}},
-		},
-		"env of an ephemeral container counts": {
-			spec: corev1.PodSpec{EphemeralContainers: []corev1.EphemeralContainer{{
-				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "k")}},
-			}}},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env}},
-		},
+	for sentence, test := range map[string]struct{ pod, want string }{
+		"an empty pod consumes nothing":            {`{}`, ""},
+		"env of an app container consumes one key": {`{containers: [{env: [{name: X, valueFrom: {secretKeyRef: {name: s, key: k}}}, {name: PLAIN, value: v}]}]}`, "Secret/s Env of k, requires k"},
+		"env of an init container counts":          {`{initContainers: [{env: [{valueFrom: {configMapKeyRef: {name: c, key: k}}}]}]}`, "ConfigMap/c Env of k, requires k"},
+		"env of an ephemeral container counts":     {`{ephemeralContainers: [{env: [{valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}`, "Secret/s Env of k, requires k"},
 		"env keys of one object are merged, sorted, without repeats": {
-			spec: corev1.PodSpec{Containers: []corev1.Container{
-				{Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "b"), reloadtest.SecretEnv("s", "a")}}, {Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "b")}},
-			}},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "b"}, Required: []string{"a", "b"}, Mode: refs.Env}},
+			`{containers: [{env: [{valueFrom: {secretKeyRef: {name: s, key: b}}}, {valueFrom: {secretKeyRef: {name: s, key: a}}}]}, {env: [{valueFrom: {secretKeyRef: {name: s, key: b}}}]}]}`,
+			"Secret/s Env of a b, requires a b",
 		},
 		"a merged reference is optional only when all of it is, and requires the keys that are not": {
-			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{
-				configMapEnv("c", "k", &yes), configMapEnv("c", "k", nil), configMapEnv("c", "l", &yes), configMapEnv("d", "k", &yes),
-			}}}},
-			want: []refs.Reference{
-				{Kind: object.ConfigMap, Name: "c", Keys: []string{"k", "l"}, Required: []string{"k"}, Mode: refs.Env},
-				{Kind: object.ConfigMap, Name: "d", Keys: []string{"k"}, Mode: refs.Env, Optional: true},
-			},
+			`{containers: [{env: [
+    {valueFrom: {configMapKeyRef: {name: c, key: k, optional: true}}}, {valueFrom: {configMapKeyRef: {name: c, key: k}}},
+    {valueFrom: {configMapKeyRef: {name: c, key: l, optional: true}}}, {valueFrom: {configMapKeyRef: {name: d, key: k, optional: true}}}]}]}`,
+			"ConfigMap/c Env of k l, requires k; ConfigMap/d Env of k, optional",
 		},
-		"envFrom consumes every key": {
-			spec: corev1.PodSpec{Containers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{
-				{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Optional: &yes}},
-				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}}},
-			}}}},
-			want: []refs.Reference{
-				{Kind: object.ConfigMap, Name: "c", Mode: refs.EnvFrom},
-				{Kind: object.Secret, Name: "s", Mode: refs.EnvFrom, Optional: true},
-			},
-		},
+		"envFrom consumes every key": {`{containers: [{envFrom: [{secretRef: {name: s, optional: true}}, {configMapRef: {name: c}}]}]}`, "ConfigMap/c EnvFrom; Secret/s EnvFrom, optional"},
 		"a mounted volume consumes every key": {
-			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s"), configMapVolume("w", "c")},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "w"}),
-			},
-			want: []refs.Reference{
-				{Kind: object.ConfigMap, Name: "c", Mode: refs.Volume},
-				{Kind: object.Secret, Name: "s", Mode: refs.Volume},
-			},
+			`{volumes: [{name: v, secret: {secretName: s}}, {name: w, configMap: {name: c}}], containers: [{volumeMounts: [{name: v}, {name: w}]}]}`,
+			"ConfigMap/c Volume; Secret/s Volume",
 		},
 		"a volume with items consumes the listed keys": {
-			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s", corev1.KeyToPath{Key: "z", Path: "p"}, corev1.KeyToPath{Key: "a", Path: "q"})},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"a", "z"}, Required: []string{"a", "z"}, Mode: refs.Volume}},
+			`{volumes: [{name: v, secret: {secretName: s, items: [{key: z, path: p}, {key: a, path: q}]}}], containers: [{volumeMounts: [{name: v}]}]}`,
+			"Secret/s Volume of a z, requires a z",
 		},
 		"all keys absorb the listed ones": {
-			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s", corev1.KeyToPath{Key: "a", Path: "a"}), reloadtest.SecretVolume("w", "s")},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "w"}),
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Required: []string{"a"}, Mode: refs.Volume}},
+			`{volumes: [{name: v, secret: {secretName: s, items: [{key: a, path: a}]}}, {name: w, secret: {secretName: s}}], containers: [{volumeMounts: [{name: v}, {name: w}]}]}`,
+			"Secret/s Volume, requires a",
 		},
 		"every source of a projected volume counts, with its items": {
-			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{reloadtest.ProjectedVolume("v", projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "p"}),
-					corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Optional: &yes}},
-					corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}})},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
-			},
-			want: []refs.Reference{
-				{Kind: object.ConfigMap, Name: "c", Mode: refs.Volume, Optional: true},
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Volume},
-			},
+			`{volumes: [{name: v, projected: {sources: [{secret: {name: s, items: [{key: k, path: p}]}}, {configMap: {name: c, optional: true}}, {serviceAccountToken: {}}]}}], containers: [{volumeMounts: [{name: v}]}]}`,
+			"ConfigMap/c Volume, optional; Secret/s Volume of k, requires k",
 		},
 		"which source of a projected volume has a path is not known, and so required of none": {
-			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{reloadtest.ProjectedVolume("v", projectedSecret("s"), projectedSecret("t"))},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "k"}),
-			},
-			want: []refs.Reference{
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Mode: refs.SubPath},
-				{Kind: object.Secret, Name: "t", Keys: []string{"k"}, Mode: refs.SubPath},
-			},
+			`{volumes: [{name: v, projected: {sources: [{secret: {name: s}}, {secret: {name: t}}]}}], containers: [{volumeMounts: [{name: v, subPath: k}]}]}`,
+			"Secret/s SubPath of k; Secret/t SubPath of k",
 		},
-		"a volume that nobody mounts is consumed by nobody": {
-			spec: corev1.PodSpec{Volumes: []corev1.Volume{reloadtest.SecretVolume("v", "s")}, Containers: reloadtest.Mounting()},
-		},
-		"a mount of no declared volume is ignored": {
-			spec: corev1.PodSpec{Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"})},
-		},
+		"a volume that nobody mounts is consumed by nobody": {`{volumes: [{name: v, secret: {secretName: s}}], containers: [{}]}`, ""},
+		"a mount of no declared volume is ignored":          {`{containers: [{volumeMounts: [{name: v}]}]}`, ""},
 		"a volume that only an init container mounts is read at the start": {
-			spec: corev1.PodSpec{
-				Volumes:        []corev1.Volume{reloadtest.SecretVolume("v", "s", corev1.KeyToPath{Key: "k", Path: "p"})},
-				InitContainers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.InitVolume}},
+			`{volumes: [{name: v, secret: {secretName: s, items: [{key: k, path: p}]}}], initContainers: [{volumeMounts: [{name: v}]}]}`,
+			"Secret/s InitVolume of k, requires k",
 		},
 		"a volume that an init container and an app container mount is consumed in both ways": {
-			spec: corev1.PodSpec{
-				Volumes:        []corev1.Volume{configMapVolume("v", "c")},
-				InitContainers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
-				Containers:     reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
-			},
-			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Mode: refs.InitVolume}, {Kind: object.ConfigMap, Name: "c", Mode: refs.Volume}},
+			`{volumes: [{name: v, configMap: {name: c}}], initContainers: [{volumeMounts: [{name: v}]}], containers: [{volumeMounts: [{name: v}]}]}`,
+			"ConfigMap/c InitVolume; ConfigMap/c Volume",
 		},
 		"an init container's projected volume is read at the start, its subPath is a subPath": {
-			spec: corev1.PodSpec{
-				Volumes:        []corev1.Volume{reloadtest.ProjectedVolume("v", projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "k"}), projectedSecret("t"))},
-				InitContainers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "v", SubPath: "k"}),
-			},
-			want: []refs.Reference{
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.InitVolume},
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.SubPath},
-				{Kind: object.Secret, Name: "t", Mode: refs.InitVolume},
-				{Kind: object.Secret, Name: "t", Keys: []string{"k"}, Mode: refs.SubPath},
-			},
+			`{volumes: [{name: v, projected: {sources: [{secret: {name: s, items: [{key: k, path: k}]}}, {secret: {name: t}}]}}],
+    initContainers: [{volumeMounts: [{name: v}, {name: v, subPath: k}]}]}`,
+			"Secret/s InitVolume of k, requires k; Secret/s SubPath of k, requires k; Secret/t InitVolume; Secret/t SubPath of k",
 		},
 		"a volume that a sidecar or an ephemeral container mounts is rewritten while they run": {
-			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{reloadtest.SecretVolume("v", "s"), reloadtest.SecretVolume("w", "t")},
-				InitContainers: []corev1.Container{{
-					RestartPolicy: new(corev1.ContainerRestartPolicyAlways), VolumeMounts: []corev1.VolumeMount{{Name: "v"}},
-				}},
-				EphemeralContainers: []corev1.EphemeralContainer{{
-					EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeMounts: []corev1.VolumeMount{{Name: "w"}}},
-				}},
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Volume}, {Kind: object.Secret, Name: "t", Mode: refs.Volume}},
+			`{volumes: [{name: v, secret: {secretName: s}}, {name: w, secret: {secretName: t}}],
+    initContainers: [{restartPolicy: Always, volumeMounts: [{name: v}]}], ephemeralContainers: [{volumeMounts: [{name: w}]}]}`,
+			"Secret/s Volume; Secret/t Volume",
 		},
 		"what the node reads for an init container's volume is read by the node": {
-			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
-					CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}},
-				}}},
-				InitContainers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.CSI}},
+			`{volumes: [{name: v, csi: {nodePublishSecretRef: {name: s}}}], initContainers: [{volumeMounts: [{name: v}]}]}`,
+			"Secret/s CSI",
 		},
 		"a volume mounted both ways yields both": {
-			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s")},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "v", SubPath: "k"}),
-			},
-			want: []refs.Reference{
-				{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.SubPath},
-				{Kind: object.Secret, Name: "s", Mode: refs.Volume},
-			},
+			`{volumes: [{name: v, secret: {secretName: s}}], containers: [{volumeMounts: [{name: v}, {name: v, subPath: k}]}]}`,
+			"Secret/s SubPath of k, requires k; Secret/s Volume",
 		},
 		"a subPath consumes the key at its path": {
-			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{configMapVolume("v", "c",
-					corev1.KeyToPath{Key: "a", Path: "etc/a.conf"}, corev1.KeyToPath{Key: "b", Path: "etc/b.conf"}, corev1.KeyToPath{Key: "z", Path: "z"})},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "./etc/a.conf"}),
-			},
-			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a"}, Required: []string{"a", "b", "z"}, Mode: refs.SubPath}},
+			`{volumes: [{name: v, configMap: {name: c, items: [{key: a, path: etc/a.conf}, {key: b, path: etc/b.conf}, {key: z, path: z}]}}],
+    containers: [{volumeMounts: [{name: v, subPath: ./etc/a.conf}]}]}`,
+			"ConfigMap/c SubPath of a, requires a b z",
 		},
 		"a subPath of a directory consumes the keys below": {
-			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{configMapVolume("v", "c",
-					corev1.KeyToPath{Key: "a", Path: "etc/a.conf"}, corev1.KeyToPath{Key: "b", Path: "etc/b.conf"}, corev1.KeyToPath{Key: "z", Path: "z"})},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "etc"}),
-			},
-			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"a", "b"}, Required: []string{"a", "b", "z"}, Mode: refs.SubPath}},
+			`{volumes: [{name: v, configMap: {name: c, items: [{key: a, path: etc/a.conf}, {key: b, path: etc/b.conf}, {key: z, path: z}]}}],
+    containers: [{volumeMounts: [{name: v, subPath: etc}]}]}`,
+			"ConfigMap/c SubPath of a b, requires a b z",
 		},
 		"a subPath into one source of a projected volume leaves the others out": {
-			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{reloadtest.ProjectedVolume("v",
-					projectedSecret("s", corev1.KeyToPath{Key: "k", Path: "k"}), projectedSecret("t", corev1.KeyToPath{Key: "l", Path: "l"}))},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "k"}),
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.SubPath}},
+			`{volumes: [{name: v, projected: {sources: [{secret: {name: s, items: [{key: k, path: k}]}}, {secret: {name: t, items: [{key: l, path: l}]}}]}}],
+    containers: [{volumeMounts: [{name: v, subPath: k}]}]}`,
+			"Secret/s SubPath of k, requires k",
 		},
 		"a subPath below a key, or to the kubelet's own directory, counts as everything": {
-			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s"), reloadtest.SecretVolume("w", "t")},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "a/b"}, corev1.VolumeMount{Name: "w", SubPath: "..data"}),
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.SubPath}, {Kind: object.Secret, Name: "t", Mode: refs.SubPath}},
+			`{volumes: [{name: v, secret: {secretName: s}}, {name: w, secret: {secretName: t}}],
+    containers: [{volumeMounts: [{name: v, subPath: a/b}, {name: w, subPath: ..data}]}]}`,
+			"Secret/s SubPath; Secret/t SubPath",
 		},
-		"a subPathExpr counts as everything": {
-			spec: corev1.PodSpec{
-				Volumes:    []corev1.Volume{reloadtest.SecretVolume("v", "s")},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPathExpr: "$(POD)"}),
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.SubPath}},
-		},
+		"a subPathExpr counts as everything": {`{volumes: [{name: v, secret: {secretName: s}}], containers: [{volumeMounts: [{name: v, subPathExpr: $(POD)}]}]}`, "Secret/s SubPath"},
 		"an optional volume requires none of its items": {
-			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{reloadtest.ProjectedVolume("v", corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
-					LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, Items: []corev1.KeyToPath{{Key: "k", Path: "p"}}, Optional: &yes,
-				}})},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}),
-			},
-			want: []refs.Reference{{Kind: object.ConfigMap, Name: "c", Keys: []string{"k"}, Optional: true, Mode: refs.Volume}},
+			`{volumes: [{name: v, projected: {sources: [{configMap: {name: c, items: [{key: k, path: p}], optional: true}}]}}], containers: [{volumeMounts: [{name: v}]}]}`,
+			"ConfigMap/c Volume of k, optional",
 		},
-		"a sidecar is an init container that stays": {
-			spec: corev1.PodSpec{InitContainers: []corev1.Container{{
-				RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Env: []corev1.EnvVar{reloadtest.SecretEnv("s", "k")},
-			}}},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Keys: []string{"k"}, Required: []string{"k"}, Mode: refs.Env}},
-		},
-		"a pull secret is read by the kubelet": {
-			spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}, {Name: "s"}, {}}},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.ImagePull, Optional: true}},
-		},
+		"a sidecar is an init container that stays": {`{initContainers: [{restartPolicy: Always, env: [{valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}`, "Secret/s Env of k, requires k"},
+		"a pull secret is read by the kubelet":      {`{imagePullSecrets: [{name: s}, {name: s}, {}]}`, "Secret/s ImagePull, optional"},
 		"a CSI volume's secret is read by its driver, whatever is mounted of it": {
-			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{
-					{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}}}},
-					{Name: "w", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}},
-				},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v", SubPath: "a"}, corev1.VolumeMount{Name: "w"}),
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.CSI}},
+			`{volumes: [{name: v, csi: {nodePublishSecretRef: {name: s}}}, {name: w, csi: {}}], containers: [{volumeMounts: [{name: v, subPath: a}, {name: w}]}]}`,
+			"Secret/s CSI",
 		},
-		"a file share is mounted with a Secret": {
-			spec: mountedWith(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "s"}}),
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
-		},
-		"a Ceph filesystem is": {
-			spec: mountedWith(corev1.VolumeSource{CephFS: &corev1.CephFSVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
-		},
-		"a FlexVolume is": {
-			spec: mountedWith(corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
-		},
-		"an iSCSI disk is": {
-			spec: mountedWith(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
-		},
-		"a RADOS block device is": {
-			spec: mountedWith(corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
-		},
-		"a ScaleIO volume is": {
-			spec: mountedWith(corev1.VolumeSource{ScaleIO: &corev1.ScaleIOVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
-		},
-		"a StorageOS volume is": {
-			spec: mountedWith(corev1.VolumeSource{StorageOS: &corev1.StorageOSVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}),
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.Mount}},
-		},
-		"a disk need not have a Secret": {spec: mountedWith(corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}})},
+		"a file share is mounted with a Secret": {`{volumes: [{name: v, azureFile: {secretName: s}}], containers: [{volumeMounts: [{name: v}]}]}`, "Secret/s Mount"},
+		"a Ceph filesystem is":                  {`{volumes: [{name: v, cephfs: {secretRef: {name: s}}}], containers: [{volumeMounts: [{name: v}]}]}`, "Secret/s Mount"},
+		"a FlexVolume is":                       {`{volumes: [{name: v, flexVolume: {secretRef: {name: s}}}], containers: [{volumeMounts: [{name: v}]}]}`, "Secret/s Mount"},
+		"an iSCSI disk is":                      {`{volumes: [{name: v, iscsi: {secretRef: {name: s}}}], containers: [{volumeMounts: [{name: v}]}]}`, "Secret/s Mount"},
+		"a RADOS block device is":               {`{volumes: [{name: v, rbd: {secretRef: {name: s}}}], containers: [{volumeMounts: [{name: v}]}]}`, "Secret/s Mount"},
+		"a ScaleIO volume is":                   {`{volumes: [{name: v, scaleIO: {secretRef: {name: s}}}], containers: [{volumeMounts: [{name: v}]}]}`, "Secret/s Mount"},
+		"a StorageOS volume is":                 {`{volumes: [{name: v, storageos: {secretRef: {name: s}}}], containers: [{volumeMounts: [{name: v}]}]}`, "Secret/s Mount"},
+		"a disk need not have a Secret":         {`{volumes: [{name: v, iscsi: {}}], containers: [{volumeMounts: [{name: v}]}]}`, ""},
 		"a SecretProviderClass is what the Secrets Store driver mounts, beside the Secret that it gets": {
-			spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{
-					{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
-						Driver: "secrets-store.csi.k8s.io", VolumeAttributes: map[string]string{"secretProviderClass": "vault"},
-						NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"},
-					}}},
-					{Name: "other", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
-						Driver: "example.com", VolumeAttributes: map[string]string{"secretProviderClass": "not theirs"},
-					}}},
-					{Name: "none", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "secrets-store.csi.k8s.io"}}},
-				},
-				Containers: reloadtest.Mounting(corev1.VolumeMount{Name: "v"}, corev1.VolumeMount{Name: "other"}, corev1.VolumeMount{Name: "none"}),
-			},
-			want: []refs.Reference{{Kind: object.Secret, Name: "s", Mode: refs.CSI}, {Kind: "SecretProviderClass", Name: "vault", Mode: refs.Provided}},
+			`{volumes: [{name: v, csi: {driver: secrets-store.csi.k8s.io, volumeAttributes: {secretProviderClass: vault}, nodePublishSecretRef: {name: s}}},
+    {name: other, csi: {driver: example.com, volumeAttributes: {secretProviderClass: not theirs}}}, {name: none, csi: {driver: secrets-store.csi.k8s.io}}],
+    containers: [{volumeMounts: [{name: v}, {name: other}, {name: none}]}]}`,
+			"Secret/s CSI; SecretProviderClass/vault Provided",
 		},
-		"a reference without a name is none": {
-			spec: corev1.PodSpec{Containers: []corev1.Container{{Env: []corev1.EnvVar{reloadtest.SecretEnv("", "k")}}}},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			found := refs.References(&test.spec)
-			for i := range found {
-				found[i].Containers = nil
+		"a reference without a name is none": {`{containers: [{env: [{valueFrom: {secretKeyRef: {key: k}}}]}]}`, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var spec corev1.PodSpec
+			require.NoError(t, yaml.UnmarshalStrict([]byte(test.pod), &spec))
+			var found []string
+			for _, reference := range refs.References(&spec) {
+				found = append(found, said(reference))
 			}
-			require.Equal(t, test.want, found)
+			require.Equal(t, test.want, strings.Join(found, "; "))
 		})
 	}
 }

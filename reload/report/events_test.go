@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/dedupe"
@@ -16,7 +15,6 @@ import (
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/optin"
-	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
@@ -25,22 +23,24 @@ const maxNote = 1024 // what the API server accepts
 
 func TestOwnersAreToldOnceAndAgainWhileItLasts(t *testing.T) {
 	now := reloadtest.Birth
-	told := Repeats{now: func() time.Time { return now }}
+	told := Repeats{Now: func() time.Time { return now }}
 	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
-	says := func(about, text string) bool { say, _ := told.ShouldEmit(k, about, text); return say }
-	require.False(t, says(TopicWaiting, ""), "nothing to say")
-	require.True(t, says(TopicWaiting, "one"))
-	require.False(t, says(TopicWaiting, "one"), "said already")
+	says := func(about, text string) bool { return told.Due(k, about, text) != dedupe.NotDue }
+	require.False(t, says(topicWaiting, ""), "nothing to say")
+	require.True(t, says(topicWaiting, "one"))
+	require.False(t, says(topicWaiting, "one"), "said already")
 	require.True(t, says(mark.Reload, "one"), "about something else")
-	require.True(t, says(TopicWaiting, "two"))
-	told.Clear(k, TopicWaiting)
-	require.True(t, says(TopicWaiting, "two"), "the problem ended in between")
+	require.True(t, says(topicWaiting, "two"))
+	told.Clear(k, topicWaiting)
+	require.False(t, says(topicWaiting, "two"), "it ended for a moment")
+	told.Clear(k, topicWaiting)
+	now = now.Add(dedupe.Forgotten)
+	require.True(t, says(topicWaiting, "two"), "it ended in between")
 	told.Forget(k)
-	require.True(t, says(TopicWaiting, "two"))
+	require.True(t, says(topicWaiting, "two"))
 	require.True(t, says(mark.Reload, "one"))
 	now = now.Add(dedupe.Interval)
-	say, news := told.ShouldEmit(k, TopicWaiting, "two")
-	require.True(t, say && !news, "it lasts")
+	require.Equal(t, dedupe.Repeat, told.Due(k, topicWaiting, "two"), "it lasts")
 }
 
 func TestNotesSayWhatChangedAndFit(t *testing.T) {
@@ -80,19 +80,17 @@ func TestNotesSayWhatChangedAndFit(t *testing.T) {
 	require.Contains(t, unknownReload(w, optin.Fault{InPart: true}).Note, "is ignored in part: ")
 }
 
-func TestTheEventOfWhatCannotBeRestartedSaysWhatToDo(t *testing.T) {
-	read := []decide.Input{secret(reloadtest.Hasher(t, 1), "s", refs.Env, reloadtest.Data{"a": "1"}, "a")}
-	for want, about := range map[string]corev1.ObjectReference{
-		"delete and recreate the Pod":         {APIVersion: "v1", Kind: "Pod"},
-		"delete and recreate the Job":         {APIVersion: "batch/v1", Kind: "Job"},
-		"delete them, and it creates new one": {APIVersion: "apps/v1", Kind: "ReplicaSet"},
-		"no pod template of a Shop.example.com: delete its pods, and it creates new ones; or": {APIVersion: "example.com/v1", Kind: "Shop"},
+func TestNotesSayWhyARestartWaits(t *testing.T) {
+	long := object.Ref{Kind: object.ConfigMap, Namespace: strings.Repeat("n", 63), Name: strings.Repeat("o", 253)}.String()
+	for reason, want := range map[decide.WaitReason]string{
+		decide.WaitOwner:    "until 2026-01-02T03:04:05Z at most, because a rollout in progress may deliver the change to every pod",
+		decide.WaitWindow:   "until 2026-01-02T03:04:05Z, when its windows are open next",
+		decide.WaitBreaker:  "until 2026-01-02T03:04:05Z, because it was restarted 7 times within an hour",
+		decide.WaitInterval: "until 2026-01-02T03:04:05Z, the least time after its last restart",
+		decide.WaitRollouts: "until other restarted workloads are rolled out",
 	} {
-		event := notRestarted(about, read)
-		require.Equal(t, "NotRestarted", event.Reason)
-		require.Equal(t, "r", event.Rule)
-		require.True(t, event.Warning)
-		require.Contains(t, event.Note, "data that it reads at its start changed: Secret/ns/s. ")
-		require.Contains(t, event.Note, want)
+		note := waitNote(decide.Decision{Changed: []string{"Secret/ns/a", "Secret/ns/b"}, Pace: spec.Pace{PerHour: 7}, Wait: decide.Wait{Reason: reason, Until: reloadtest.Birth}})
+		require.Contains(t, note, "Restart postponed: Secret/ns/a and 1 more changed; waiting "+want)
+		require.Less(t, len(waitNote(decide.Decision{Changed: []string{long, long}, Wait: decide.Wait{Reason: reason, Until: reloadtest.Birth}})), maxNote)
 	}
 }

@@ -3,9 +3,6 @@ package report
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-
-	"github.com/headwater-k8s/headwater/reload/decide"
-	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // The results of a POST, as the metric headwater_reload_posts_total labels them.
@@ -22,7 +19,7 @@ type Metrics struct {
 	reverted *prometheus.CounterVec
 	latency  *prometheus.HistogramVec
 	Waiting  *prometheus.GaugeVec
-	Breaker  *prometheus.CounterVec
+	breaker  *prometheus.CounterVec
 	Posts    *prometheus.CounterVec
 	// stuck and becameStuck are about rollouts that Headwater started.
 	stuck       *prometheus.GaugeVec
@@ -50,7 +47,7 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 			Name: "headwater_reload_waiting",
 			Help: "Workloads whose restart waits, by what it waits for.",
 		}, []string{"reason"}),
-		Breaker: factory.NewCounterVec(prometheus.CounterOpts{
+		breaker: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_breaker_opened_total",
 			Help: "How often a workload was not restarted any more, since it was too often in an hour, by rule.",
 		}, []string{"rule"}),
@@ -71,19 +68,4 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 		m.Posts.WithLabelValues(result) // initialize to 0, so that the first increase is visible
 	}
 	return m
-}
-
-// The results of an action.
-const (
-	resultDone   = "Done"
-	resultFailed = "Failed"
-	resultHeld   = "Held"
-)
-
-func (m *Metrics) record(decision decide.Decision, result string) {
-	action := decision.Step
-	if action == spec.StepHold {
-		action = spec.StepRestart // the restart is what is held
-	}
-	m.actions.WithLabelValues(decision.Rule, string(action), string(decision.Reason), result).Inc()
 }

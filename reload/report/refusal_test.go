@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,5 +61,28 @@ func TestAFailureSaysWhatIsNotDone(t *testing.T) {
 		require.Contains(t, event.Note, "refused the patch: Forbidden (403); check")
 		require.True(t, event.Warning)
 		require.Equal(t, "r", event.Rule)
+	}
+}
+
+func TestReplacedObjectIsToldFromOneThatIsInvalid(t *testing.T) {
+	invalid := func(path *field.Path) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", field.ErrorList{field.Invalid(path, "x", "field is immutable")})
+	}
+	require.True(t, uidRefused(fmt.Errorf("patch: %w", invalid(field.NewPath("metadata", "uid")))))
+	require.False(t, uidRefused(invalid(field.NewPath("spec", "template"))))
+	require.False(t, uidRefused(apierrors.NewUnauthorized("no")))
+	require.False(t, uidRefused(errors.New("connection refused")))
+	require.False(t, uidRefused(nil))
+}
+
+func TestWhatAWebhookRefusesByTheCodeOfAConflictIsNotOvertaken(t *testing.T) {
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	require.True(t, Overtaken(apierrors.NewConflict(deployments, "web", errors.New("the object has been modified"))))
+	require.True(t, Overtaken(apierrors.NewNotFound(deployments, "web")))
+	for _, code := range []int32{http.StatusConflict, http.StatusNotFound} {
+		refused := &apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: code, Reason: metav1.StatusReasonConflict, Message: `admission webhook "w.example.org" denied the request: not now`,
+		}}
+		require.False(t, Overtaken(fmt.Errorf("patch: %w", refused)), code)
 	}
 }

@@ -7,18 +7,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/health"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
+	"github.com/headwater-k8s/headwater/reload/kinds"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 func TestManyStuckWorkloadsAreOneNote(t *testing.T) {
 	m := NewMetrics(prometheus.NewRegistry())
-	watch, cause := NewRolloutWatch(m), decide.Cause{Rule: "r"}
+	rollouts, cause := NewRollouts(&Reporter{Metrics: m}, nil), decide.Cause{Rule: "r"}
+	watch := rollouts.Watch
 	for i := range 100 {
-		watch.Begin(reloadtest.InNamespace("ns", "w"+strconv.Itoa(1000+i)), reloadtest.Birth, "r", []decide.Cause{cause})
+		w := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w" + strconv.Itoa(1000+i)}, Kind: kinds.KindDeployment}
+		watch.Begin(w, reloadtest.Birth, "r", []decide.Cause{cause})
 	}
 	stick := func(health health.RolloutHealth, now time.Time) {
 		for k, one := range watch.Take(now) {
@@ -28,18 +32,18 @@ func TestManyStuckWorkloadsAreOneNote(t *testing.T) {
 	}
 	crash := health.RolloutHealth{Health: health.Stuck, Reason: workload.StuckCrashing}
 	stick(crash, reloadtest.Birth)
-	require.Empty(t, watch.Notes(reloadtest.Birth), "others may follow")
+	require.Empty(t, rollouts.notes(reloadtest.Birth), "others may follow")
 	now := reloadtest.Birth.Add(summaryQuiet)
 	require.Equal(t, map[decide.Cause]string{cause: "100 workloads that were restarted for it do not complete their rollouts: " +
-		"Deployment/ns/w1000, Deployment/ns/w1001 and 98 more. Of the first, its new pods fail (CrashLoopBackOff)"}, watch.Notes(now))
+		"Deployment/ns/w1000, Deployment/ns/w1001 and 98 more. Of the first, its new pods fail (CrashLoopBackOff)"}, rollouts.notes(now))
 	watch.Forget(reloadtest.InNamespace("ns", "w1000"))
-	require.Empty(t, watch.Notes(now.Add(summaryMaxDelay-1)), "no more often than that")
-	require.Contains(t, watch.Notes(now.Add(summaryMaxDelay))[cause], "99 workloads")
-	require.Empty(t, watch.Notes(now.Add(2*summaryMaxDelay)), "nothing has changed")
+	require.Empty(t, rollouts.notes(now.Add(summaryMaxDelay-1)), "no more often than that")
+	require.Contains(t, rollouts.notes(now.Add(summaryMaxDelay))[cause], "99 workloads")
+	require.Empty(t, rollouts.notes(now.Add(2*summaryMaxDelay)), "nothing has changed")
 	for i := range 100 {
 		watch.Changed(reloadtest.InNamespace("ns", "w"+strconv.Itoa(1000+i)))
 	}
 	stick(health.RolloutHealth{Health: health.Healthy}, now)
-	require.Empty(t, watch.Notes(now.Add(time.Hour)), "it is over")
-	require.Empty(t, watch.reported)
+	require.Empty(t, rollouts.notes(now.Add(time.Hour)), "it is over")
+	require.Empty(t, rollouts.reported)
 }

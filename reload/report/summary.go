@@ -21,18 +21,18 @@ const (
 	outcomeAnnotated
 	outcomeRefreshed
 	outcomeFailed
-	// outcomeNotRestarted: Headwater knows no pod template of the consumer.
-	outcomeNotRestarted
+	// OutcomeNotRestarted is that Headwater knows no pod template of the consumer.
+	OutcomeNotRestarted
 	outcomes
-	// OutcomeWaits is counted by track.Memory while it lasts.
-	OutcomeWaits outcomeKind = -1
+	// outcomeWaits is counted by track.Memory while it lasts.
+	outcomeWaits outcomeKind = -1
 )
 
 // outcomeOf returns the reported result of a step. Adopted baselines and confirmations
 // are not reported.
 func outcomeOf(to workload.Consumer, step spec.Step) (outcome outcomeKind, news bool) {
 	switch {
-	case step == spec.StepRestart && to.Info().Template == nil:
+	case step == spec.StepRestart && to.Info().StampAt() == nil:
 		return outcomeAnnotated, true
 	case step == spec.StepRestart:
 		return outcomeRestarted, true
@@ -49,7 +49,7 @@ type summaries map[decide.Cause]*summaryOf
 // summaryOf is the summary of one object.
 type summaryOf struct {
 	counts [outcomes]int
-	// consumers are the first maxNamed of them. more is true if there are others.
+	// consumers are the first MaxNamed of them. more is true if there are others.
 	consumers []kinds.Key
 	more      bool
 	// first and last are the times of unreported results; zero if there are none.
@@ -80,12 +80,12 @@ func (t summaries) add(causes []decide.Cause, k kinds.Key, outcome outcomeKind, 
 			of.first = now
 		}
 		of.last = now
-		if outcome != OutcomeWaits {
+		if outcome != outcomeWaits {
 			of.counts[outcome]++
 		}
 		switch {
 		case slices.Contains(of.consumers, k):
-		case len(of.consumers) < maxNamed:
+		case len(of.consumers) < MaxNamed:
 			of.consumers = append(of.consumers, k)
 		default:
 			of.more = true
@@ -145,7 +145,7 @@ func (t *summaryOf) text(wait track.WaitCount) string {
 	count(t.counts[outcomeFailed], "1 failed", "%d failed")
 	count(wait.Held, "1 held", "%d held")
 	count(wait.Waiting, "1 waiting", "%d waiting")
-	count(t.counts[outcomeNotRestarted], "1 not restarted (no pod template)", "%d not restarted (no pod template)")
+	count(t.counts[OutcomeNotRestarted], "1 not restarted (no pod template)", "%d not restarted (no pod template)")
 	if len(parts) == 0 {
 		return ""
 	}

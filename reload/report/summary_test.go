@@ -47,16 +47,16 @@ func TestATallySaysWhatCameOfIt(t *testing.T) {
 	all.came(outcomeRefreshed, 0, "c")
 	all.came(outcomeFailed, 0, "d")
 	all.came(outcomeAnnotated, 0, "e")
-	all.came(OutcomeWaits, 0, "f")
+	all.came(outcomeWaits, 0, "f")
 	require.Equal(t, []string{"2 restarted, 1 annotated, 1 pod refreshed, 1 failed, 1 held: Deployment/ns/a, Deployment/ns/b and others"},
 		all.notes(summaryQuiet, track.WaitCount{Held: 1}))
 	all.came(outcomeRefreshed, time.Minute, "a", "b")
 	require.Equal(t, []string{"2 pods refreshed: Deployment/ns/a, Deployment/ns/b"}, all.notes(time.Minute+summaryQuiet, track.WaitCount{}))
-	all.came(outcomeNotRestarted, time.Hour, "a", "b")
+	all.came(OutcomeNotRestarted, time.Hour, "a", "b")
 	require.Equal(t, []string{"2 not restarted (no pod template): Deployment/ns/a, Deployment/ns/b"}, all.notes(time.Hour+summaryQuiet, track.WaitCount{}))
 	require.Empty(t, all)
 
-	all.came(OutcomeWaits, 0, "f")
+	all.came(outcomeWaits, 0, "f")
 	require.Empty(t, all.notes(summaryQuiet, track.WaitCount{}), "by now it waits no more")
 	require.Empty(t, all)
 }
@@ -64,7 +64,7 @@ func TestATallySaysWhatCameOfIt(t *testing.T) {
 func TestThoseWhoTakeTurnsAreNotToldOneByOne(t *testing.T) {
 	all := summaries{}
 	all.came(outcomeRestarted, 0, "a")
-	all.came(OutcomeWaits, 0, "b", "c", "d")
+	all.came(outcomeWaits, 0, "b", "c", "d")
 	require.Equal(t, []string{"1 restarted, 3 waiting: Deployment/ns/a, Deployment/ns/b and others"}, all.notes(summaryQuiet, track.WaitCount{Waiting: 3}))
 	all.came(outcomeRestarted, time.Minute, "b")
 	require.Empty(t, all.notes(2*time.Minute, track.WaitCount{Waiting: 2}))

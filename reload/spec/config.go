@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 	"time"
@@ -17,14 +18,17 @@ type Config struct {
 	Action    Action    `json:"action"`
 	Workloads Workloads `json:"workloads"`
 	// Debounce is how long a restart waits after a change, so that several changes
-	// cause one rollout. Further changes extend it, at most to MaxDebounce after the
-	// first.
+	// cause one rollout. Further changes extend it, at most to ShortDebounce after the
+	// first, or to twice as long if it is longer.
 	Debounce *metav1.Duration `json:"debounce"`
 	// MinInterval is the least time between two restarts of one workload. It grows with
 	// the restarts of the last hour. 0 means none.
 	MinInterval *metav1.Duration `json:"minInterval"`
 	// MaxRestartsPerHour limits the restarts of one workload; 0 means no limit.
 	MaxRestartsPerHour *int `json:"maxRestartsPerHour"`
+	// Windows are the only times in which restarts for the rule start, within those of
+	// Settings; empty means always.
+	Windows []Window `json:"windows,omitzero"`
 	// Then is what follows a refresh of pods.
 	Then then `json:"then"`
 	// Targets are custom resources that use the object and hold no pod template.
@@ -45,12 +49,14 @@ type HTTPPost struct {
 // Action says how consumers pick up a change.
 type Action string
 
-// The actions. Auto chooses by how the value is consumed.
+// The actions. Auto chooses by how the value is consumed. With None, nothing is done
+// unless an owner asks; with Never, owners cannot ask either.
 const (
 	Auto    Action = "Auto"
 	Restart Action = "Restart"
 	Refresh Action = "Refresh"
 	None    Action = "None"
+	Never   Action = "Never"
 )
 
 // Workloads selects the consumers that the rule may touch.
@@ -59,9 +65,11 @@ type Workloads struct {
 }
 
 const (
-	// MaxDebounce is the longest debounce, and the longest time that further changes
-	// can postpone a restart.
-	MaxDebounce               = 10 * time.Second
+	// ShortDebounce is the longest time that further changes can postpone a restart whose
+	// debounce is not longer itself. A longer one is Pace.Quiet.
+	ShortDebounce = 10 * time.Second
+	// MaxDebounce is the longest debounce.
+	MaxDebounce               = 10 * time.Minute
 	defaultMinInterval        = 30 * time.Second
 	maxMinInterval            = time.Hour
 	defaultMaxRestartsPerHour = 10
@@ -69,20 +77,20 @@ const (
 
 // Default sets every key that is missing.
 func (c *Config) Default() {
-	if c.Action == "" {
-		c.Action = Auto
-	}
-	if c.Debounce == nil {
-		c.Debounce = &metav1.Duration{Duration: DefaultDebounce}
-	}
-	if c.MinInterval == nil {
-		c.MinInterval = &metav1.Duration{Duration: defaultMinInterval}
-	}
-	if c.MaxRestartsPerHour == nil {
-		c.MaxRestartsPerHour = new(defaultMaxRestartsPerHour)
-	}
+	c.Action = cmp.Or(c.Action, Auto)
+	setDefault(&c.Debounce, metav1.Duration{Duration: DefaultDebounce})
+	setDefault(&c.MinInterval, metav1.Duration{Duration: defaultMinInterval})
+	setDefault(&c.MaxRestartsPerHour, defaultMaxRestartsPerHour)
+	defaultWindows(c.Windows)
 	if post := c.Then.HTTPPost; post != nil && post.Path == "" {
 		post.Path = "/"
+	}
+}
+
+// setDefault sets a key that is missing.
+func setDefault[T any](key **T, value T) {
+	if *key == nil {
+		*key = &value
 	}
 }
 
@@ -92,6 +100,7 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	errs = append(errs, rules.ValidateSelector(at.Child("workloads", "selector"), c.Workloads.Selector)...)
 	errs = append(errs, validateDuration(at.Child("debounce"), c.Debounce, MaxDebounce)...)
 	errs = append(errs, validateDuration(at.Child("minInterval"), c.MinInterval, maxMinInterval)...)
+	errs = append(errs, validateWindows(at.Child("windows"), c.Windows)...)
 	if post := c.Then.HTTPPost; post != nil {
 		errs = append(errs, post.validate(at.Child("then", "httpPost"))...)
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,9 +35,7 @@ type Objects struct {
 // Default sets every key that is missing.
 func (n *NamespaceSection) Default() {
 	n.Namespaces.Default()
-	if n.Action == "" {
-		n.Action = Auto
-	}
+	n.Action = cmp.Or(n.Action, Auto)
 	if n.Objects.Kinds == nil {
 		n.Objects.Kinds = slices.Clone(object.Kinds)
 	}
@@ -78,10 +77,11 @@ type Section struct {
 func CompileSections(sections []NamespaceSection) []Section {
 	var compiled []Section
 	for _, section := range sections {
-		one := Section{Action: section.Action, kinds: section.Objects.Kinds, workloads: everything(section.Workloads.Selector)}
-		one.Namespaces, _ = section.Compile() // Validate reports what cannot be read
+		one := Section{Action: section.Action, kinds: section.Objects.Kinds}
+		one.workloads, _ = compileSelector(section.Workloads.Selector) // Validate reports what cannot be read
+		one.Namespaces, _ = section.Compile()
 		one.names, _ = rules.Namespaces{Include: section.Objects.Include, Exclude: section.Objects.Exclude}.Compile()
-		if selector := everything(section.Objects.Selector); !selector.Empty() {
+		if selector, err := compileSelector(section.Objects.Selector); err == nil && !selector.Empty() {
 			one.Objects = selector
 		}
 		compiled = append(compiled, one)
@@ -89,16 +89,16 @@ func CompileSections(sections []NamespaceSection) []Section {
 	return compiled
 }
 
-// everything compiles selector; nil matches everything.
-func everything(selector *metav1.LabelSelector) labels.Selector {
+// compileSelector compiles selector; nil matches everything, and a bad one nothing.
+func compileSelector(selector *metav1.LabelSelector) (labels.Selector, error) {
 	if selector == nil {
-		return labels.Everything()
+		return labels.Everything(), nil
 	}
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		return labels.Nothing() // Validate reports it
+		return labels.Nothing(), err
 	}
-	return compiled
+	return compiled, nil
 }
 
 // Selects reports whether the section applies to a workload with these labels, in the

@@ -1,9 +1,11 @@
 package spec
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Pace limits how often one workload is restarted.
@@ -12,20 +14,18 @@ type Pace struct {
 	Interval time.Duration
 	// PerHour is the most restarts in any hour; 0 means no limit.
 	PerHour int
+	// Quiet is for how long the data must not have been written, so that several changes
+	// cause one rollout. It delays a restart at most twice as long.
+	Quiet time.Duration
 	// AfterUndo is the least time after a restart that somebody reverted.
 	AfterUndo time.Duration
+	// Windows must all be open for a restart to start.
+	Windows []Windows
 }
 
 // newPace returns the configured pace; nil means no limit.
 func newPace(interval *metav1.Duration, perHour *int) Pace {
-	var pace Pace
-	if interval != nil {
-		pace.Interval = interval.Duration
-	}
-	if perHour != nil {
-		pace.PerHour = *perHour
-	}
-	return pace
+	return Pace{Interval: ptr.Deref(interval, metav1.Duration{}).Duration, PerHour: ptr.Deref(perHour, 0)}
 }
 
 const (
@@ -40,7 +40,8 @@ func (p Pace) And(other Pace) Pace {
 	if p.PerHour == 0 || other.PerHour != 0 && other.PerHour < p.PerHour {
 		p.PerHour = other.PerHour
 	}
-	p.Interval, p.AfterUndo = max(p.Interval, other.Interval), max(p.AfterUndo, other.AfterUndo)
+	p.Interval, p.AfterUndo, p.Quiet = max(p.Interval, other.Interval), max(p.AfterUndo, other.AfterUndo), max(p.Quiet, other.Quiet)
+	p.Windows = slices.Concat(p.Windows, other.Windows)
 	return p
 }
 

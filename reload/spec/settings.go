@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/headwater-k8s/headwater/reload/kinds"
 )
@@ -57,32 +58,16 @@ const (
 
 // Default sets every key that is missing.
 func (s *Settings) Default() {
-	if s.OptIn == nil {
-		s.OptIn = new(true)
-	}
-	if s.MinInterval == nil {
-		s.MinInterval = &metav1.Duration{Duration: defaultMinInterval}
-	}
-	if s.MaxRestartsPerHour == nil {
-		s.MaxRestartsPerHour = new(defaultMaxRestartsPerHour)
-	}
-	if s.MaxConcurrentRollouts == nil {
-		s.MaxConcurrentRollouts = new(defaultMaxRollouts)
-	}
-	if s.MaxConcurrentRolloutsPerNamespace == nil {
-		s.MaxConcurrentRolloutsPerNamespace = new(defaultMaxRolloutsPerNamespace)
-	}
-	if s.ConfirmRefreshAfter == nil {
-		s.ConfirmRefreshAfter = &metav1.Duration{Duration: defaultConfirmRefreshAfter}
-	}
+	setDefault(&s.OptIn, true)
+	setDefault(&s.MinInterval, metav1.Duration{Duration: defaultMinInterval})
+	setDefault(&s.MaxRestartsPerHour, defaultMaxRestartsPerHour)
+	setDefault(&s.MaxConcurrentRollouts, defaultMaxRollouts)
+	setDefault(&s.MaxConcurrentRolloutsPerNamespace, defaultMaxRolloutsPerNamespace)
+	setDefault(&s.ConfirmRefreshAfter, metav1.Duration{Duration: defaultConfirmRefreshAfter})
 	for i := range s.Namespaces {
 		s.Namespaces[i].Default()
 	}
-	for i := range s.Windows {
-		if s.Windows[i].TimeZone == "" {
-			s.Windows[i].TimeZone = defaultTimeZone
-		}
-	}
+	defaultWindows(s.Windows)
 }
 
 // Validate reports everything that is wrong with s.
@@ -95,16 +80,14 @@ func (s Settings) Validate(at *field.Path) field.ErrorList {
 	for i, section := range s.Namespaces {
 		errs = append(errs, section.Validate(at.Child("namespaces").Index(i))...)
 	}
-	for i, window := range s.Windows {
-		errs = append(errs, window.validate(at.Child("windows").Index(i))...)
-	}
+	errs = append(errs, validateWindows(at.Child("windows"), s.Windows)...)
 	errs = append(errs, validateDuration(at.Child("minInterval"), s.MinInterval, maxMinInterval)...)
 	errs = append(errs, validateDuration(at.Child("confirmRefreshAfter"), s.ConfirmRefreshAfter, maxConfirmRefreshAfter)...)
 	return append(errs, kinds.ValidateWorkloadKinds(at.Child("workloads"), s.Workloads)...)
 }
 
 // OptsIn reports whether workloads may opt in by annotations.
-func (s Settings) OptsIn() bool { return s.OptIn != nil && *s.OptIn }
+func (s Settings) OptsIn() bool { return ptr.Deref(s.OptIn, false) }
 
 // WithoutRules reports whether workloads may be reloaded for objects that no rule
 // governs.

@@ -134,13 +134,11 @@ func (f FieldFrom) Name() string { return f.Path.String() }
 
 // CompileTarget compiles a validated Target.
 func CompileTarget(t Target) (CompiledTarget, error) {
-	compiled := CompiledTarget{Info: t.Info(), Selector: labels.Everything(), Force: t.Force}
-	if t.Selector != nil {
-		var err error
-		if compiled.Selector, err = metav1.LabelSelectorAsSelector(t.Selector); err != nil {
-			return CompiledTarget{}, fmt.Errorf("selector of target %s: %w", t.Kind, err)
-		}
+	selector, err := compileSelector(t.Selector)
+	if err != nil {
+		return CompiledTarget{}, fmt.Errorf("selector of target %s: %w", t.Kind, err)
 	}
+	compiled := CompiledTarget{Info: t.Info(), Selector: selector, Force: t.Force}
 	for _, set := range t.Set {
 		path, err := ParseFieldPath(set.To)
 		if err != nil {

@@ -45,6 +45,8 @@ const (
 	ReasonOwned Reason = "Owned"
 	// ReasonUnread: the cache of the owner's kind is not synced yet.
 	ReasonUnread Reason = "OwnersUnread"
+	// ReasonDataUnread: an object that the owner asked for has not been read yet.
+	ReasonDataUnread Reason = "DataUnread"
 	// ReasonNotRunning: the pod has no volumes on a node.
 	ReasonNotRunning Reason = "NotRunning"
 )
@@ -63,6 +65,10 @@ const (
 	ReasonKeys Reason = "KeysDoNotCount"
 	// ReasonOff: the rule or the workload's owner disabled reloads.
 	ReasonOff Reason = "Off"
+	// ReasonSuspended: the rule is suspended, and owners cannot override that.
+	ReasonSuspended Reason = "Suspended"
+	// ReasonNever: the rule says so, and owners cannot override it.
+	ReasonNever Reason = "Never"
 	// ReasonReadByNode: only the kubelet or a CSI driver reads it, when it needs it. No
 	// container sees it.
 	ReasonReadByNode Reason = "ReadByNode"

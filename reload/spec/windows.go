@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -34,6 +37,66 @@ func (w Windows) OpensNext(now time.Time) time.Time {
 		}
 	}
 	return next
+}
+
+// maxSteps limits the search for a time at which several Windows are open.
+const maxSteps = 100
+
+// AllOpen returns when all are open at once next; zero if they are now. If that is far
+// away, it is a time at which to ask again.
+func AllOpen(all []Windows, now time.Time) time.Time {
+	at := now
+	for range maxSteps {
+		next := at
+		for _, windows := range all {
+			if opens := windows.OpensNext(next); !opens.IsZero() {
+				next = opens
+			}
+		}
+		if next.Equal(at) {
+			break
+		}
+		at = next
+	}
+	if at.Equal(now) {
+		return time.Time{}
+	}
+	return at
+}
+
+// maxWindows and maxWindowsText bound what owners of workloads write.
+const (
+	maxWindows     = 10
+	maxWindowsText = 1024
+)
+
+// ParseWindows parses the windows of an annotation: a list in JSON with the keys of the
+// configuration.
+func ParseWindows(text string) (Windows, error) {
+	var all []Window
+	decoder := json.NewDecoder(strings.NewReader(text[:min(len(text), maxWindowsText)]))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&all); err != nil || decoder.More() || len(all) == 0 || len(all) > maxWindows {
+		return nil, fmt.Errorf(`write a list of 1 to %d windows, such as [{"schedule": "0 2 * * 6", "duration": "4h", "timeZone": "Europe/Berlin"}]`, maxWindows)
+	}
+	defaultWindows(all)
+	if errs := validateWindows(field.NewPath("windows"), all); len(errs) > 0 {
+		return nil, errs[0]
+	}
+	return compileWindows(all), nil
+}
+
+func defaultWindows(all []Window) {
+	for i := range all {
+		all[i].TimeZone = cmp.Or(all[i].TimeZone, defaultTimeZone)
+	}
+}
+
+func validateWindows(at *field.Path, all []Window) (errs field.ErrorList) {
+	for i, window := range all {
+		errs = append(errs, window.validate(at.Index(i))...)
+	}
+	return errs
 }
 
 // compileWindows compiles validated windows.
@@ -96,4 +159,29 @@ func (w Window) parse() (cron.Schedule, error) {
 		return nil, errNever
 	}
 	return schedule, nil
+}
+
+// cronFields are the fields of a cron expression in order, with their valid values.
+var cronFields = []struct{ name, values string }{
+	{"minute", "0 to 59"},
+	{"hour", "0 to 23"},
+	{"day of the month", "1 to 31"},
+	{"month", "1 to 12, or JAN to DEC"},
+	{"day of the week", "0 (Sunday) to 6, or SUN to SAT"},
+}
+
+// wrongCron explains why a schedule cannot be parsed.
+func wrongCron(schedule string) error {
+	written := strings.Fields(schedule)
+	if len(written) != len(cronFields) {
+		return errNotCron
+	}
+	for i, field := range cronFields {
+		alone := []string{"*", "*", "*", "*", "*"}
+		alone[i] = written[i]
+		if _, err := cron.ParseStandard(strings.Join(alone, " ")); err != nil {
+			return fmt.Errorf("%q cannot be the %s; write %s, *, or a list, range or step of these", written[i], field.name, field.values)
+		}
+	}
+	return errNotCron
 }

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -81,4 +82,37 @@ func TestWindowsThatCannotBe(t *testing.T) {
 		})
 	}
 	require.Empty(t, withDefaults(spec.Settings{Windows: []spec.Window{window("@daily", time.Hour, "America/New_York")}}).Validate(field.NewPath("w")))
+}
+
+func TestSeveralWindowsMustBeOpenTogether(t *testing.T) {
+	compiled := func(text string) spec.Windows {
+		windows, err := spec.ParseWindows(text)
+		require.NoError(t, err)
+		return windows
+	}
+	nights, saturdays := compiled(`[{"schedule": "0 2 * * *", "duration": "2h"}]`), compiled(`[{"schedule": "0 3 * * 6", "duration": "4h"}]`)
+	for now, want := range map[string]string{
+		"2026-01-01T00:00:00Z": "2026-01-03T03:00:00Z", "2026-01-03T02:30:00Z": "2026-01-03T03:00:00Z", "2026-01-03T05:00:00Z": "2026-01-10T03:00:00Z",
+	} {
+		require.Equal(t, at(t, want), spec.AllOpen([]spec.Windows{nil, nights, saturdays}, at(t, now)), now)
+	}
+	require.Zero(t, spec.AllOpen([]spec.Windows{nights, nil, saturdays}, at(t, "2026-01-03T03:30:00Z")))
+	require.Zero(t, spec.AllOpen(nil, at(t, "2026-01-01T00:00:00Z")))
+	never := compiled(`[{"schedule": "0 12 * * *", "duration": "1h"}]`)
+	require.NotZero(t, spec.AllOpen([]spec.Windows{nights, never}, at(t, "2026-01-01T00:00:00Z")), "they are never open together")
+}
+
+func TestWindowsOfAnAnnotationThatCannotBe(t *testing.T) {
+	for text, problem := range map[string]string{
+		"":   "write a list of 1 to 10 windows",
+		"[]": "write a list of 1 to 10 windows",
+		`[{"schedule": "0 2 * * 6", "duration": "4h", "zone": "UTC"}]`:            "write a list of 1 to 10 windows",
+		`[{"schedule": "0 2 * * 6", "duration": "4h"}] []`:                        "write a list of 1 to 10 windows",
+		`[{"schedule": "0 2 * * 6", "duration": "4s"}]`:                           "windows[0].duration",
+		`[{"schedule": "0 2 * *", "duration": "4h"}]`:                             "windows[0].schedule",
+		"[" + strings.Repeat(`{"schedule": "0 2 * * 6", "duration": "4h"},`, 100): "write a list of 1 to 10 windows",
+	} {
+		_, err := spec.ParseWindows(text)
+		require.ErrorContains(t, err, problem, text)
+	}
 }

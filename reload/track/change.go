@@ -24,16 +24,15 @@ type change struct {
 }
 
 // AddChange records a change for k that was made at made and is seen now. It extends
-// the debounce of an earlier change, at most to spec.MaxDebounce after the first change.
+// the debounce of an earlier change, at most to spec.ShortDebounce after the first change.
 func (m *Memory) AddChange(k kinds.Key, made, now time.Time, debounce time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := m.edit(k)
-	if c.change == nil {
-		c.change = &change{made: made, burst: now, due: now.Add(debounce)}
-		return
-	}
-	c.change.add(made, now, debounce)
+	m.update(k, func(c *consumer) {
+		if c.change == nil {
+			c.change = &change{made: made, burst: now, due: now.Add(debounce)}
+			return
+		}
+		c.change.add(made, now, debounce)
+	})
 }
 
 // add combines c with another change, which is seen now.
@@ -45,7 +44,7 @@ func (c *change) add(made, now time.Time, debounce time.Duration) {
 		c.burst = now
 	}
 	due := now.Add(debounce)
-	if last := c.burst.Add(spec.MaxDebounce); due.After(last) {
+	if last := c.burst.Add(spec.ShortDebounce); due.After(last) {
 		due = last
 	}
 	if due.After(c.due) {
@@ -53,57 +52,35 @@ func (c *change) add(made, now time.Time, debounce time.Duration) {
 	}
 }
 
-// EndBurst records that the restart of k waits for something other than the debounce.
-// The next change starts a new burst.
-func (m *Memory) EndBurst(k kinds.Key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if pending := m.get(k).change; pending != nil {
-		pending.burst = time.Time{}
+// endBurst records that the restart waits for something other than the debounce. The next
+// change starts a new burst.
+func (c *consumer) endBurst() {
+	if c.change != nil {
+		c.change.burst = time.Time{}
 	}
 }
 
 // SetTemplateVersion records that the pod template of k was written, if a change is
 // pending.
 func (m *Memory) SetTemplateVersion(k kinds.Key, version string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if pending := m.get(k).change; pending != nil {
-		pending.template = version
-	}
-}
-
-// TemplateVersion returns the resourceVersion at which the pod template of k was last
-// written since the first pending change; empty if that was not observed.
-func (m *Memory) TemplateVersion(k kinds.Key) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if pending := m.get(k).change; pending != nil {
-		return pending.template
-	}
-	return ""
-}
-
-// Debounce returns how long the debounce still delays a restart of k.
-func (m *Memory) Debounce(k kinds.Key, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if pending := m.get(k).change; pending != nil {
-		return max(0, pending.due.Sub(now))
-	}
-	return 0
+	m.update(k, func(c *consumer) {
+		if c.change != nil {
+			c.change.template = version
+		}
+	})
 }
 
 // TakeChange removes the pending change of k, and returns when it was made; zero if that
 // was not observed.
 func (m *Memory) TakeChange(k kinds.Key) (made time.Time, found bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := m.consumers[k]
-	if c == nil || c.change == nil {
+	m.update(k, func(c *consumer) { made, found = c.takeChange() })
+	return made, found
+}
+
+func (c *consumer) takeChange() (made time.Time, found bool) {
+	if c.change == nil {
 		return time.Time{}, false
 	}
 	made, c.change = c.change.made, nil
-	m.tidy(k, c)
 	return made, true
 }

@@ -16,41 +16,41 @@ import (
 func TestAChangePutsOffThoseThatWaitButNotForEver(t *testing.T) {
 	p := testMemory()
 	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
-	require.Zero(t, p.Debounce(k, reloadtest.Birth))
+	require.Zero(t, p.debounce(k, reloadtest.Birth))
 	_, found := p.TakeChange(k)
 	require.False(t, found)
 
 	p.AddChange(k, reloadtest.Birth, reloadtest.Birth, time.Second)
 	p.AddChange(k, reloadtest.Birth, reloadtest.Birth.Add(900*time.Millisecond), time.Second)
-	require.Equal(t, time.Second, p.Debounce(k, reloadtest.Birth.Add(900*time.Millisecond)), "put off")
-	require.Zero(t, p.Debounce(k, reloadtest.Birth.Add(2*time.Second)))
+	require.Equal(t, time.Second, p.debounce(k, reloadtest.Birth.Add(900*time.Millisecond)), "put off")
+	require.Zero(t, p.debounce(k, reloadtest.Birth.Add(2*time.Second)))
 	p.AddChange(k, reloadtest.Birth, reloadtest.Birth.Add(time.Second), 0)
-	require.Equal(t, 900*time.Millisecond, p.Debounce(k, reloadtest.Birth.Add(time.Second)), "one that has time hurries nobody")
+	require.Equal(t, 900*time.Millisecond, p.debounce(k, reloadtest.Birth.Add(time.Second)), "one that has time hurries nobody")
 	for i := range 100 {
 		p.AddChange(k, reloadtest.Birth, reloadtest.Birth.Add(time.Duration(i)*100*time.Millisecond), time.Second)
 	}
-	require.Equal(t, spec.MaxDebounce, p.Debounce(k, reloadtest.Birth), "not for ever")
+	require.Equal(t, spec.ShortDebounce, p.debounce(k, reloadtest.Birth), "not for ever")
 
 	made, found := p.TakeChange(k)
 	require.True(t, found)
 	require.Equal(t, reloadtest.Birth, made)
-	require.Zero(t, p.Debounce(k, reloadtest.Birth))
+	require.Zero(t, p.debounce(k, reloadtest.Birth))
 }
 
 func TestChangesWhileARestartWaitsAreDebouncedAnew(t *testing.T) {
 	p := testMemory()
 	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
-	p.EndBurst(k)
+	p.update(k, (*consumer).endBurst)
 	_, found := p.TakeChange(k)
 	require.False(t, found, "nothing has changed")
 
 	p.AddChange(k, reloadtest.Birth, reloadtest.Birth, time.Second)
-	p.EndBurst(k)
+	p.update(k, (*consumer).endBurst)
 	later := reloadtest.Birth.Add(time.Minute)
 	for i := range 100 {
 		p.AddChange(k, later, later.Add(time.Duration(i)*100*time.Millisecond), time.Second)
 	}
-	require.Equal(t, spec.MaxDebounce, p.Debounce(k, later), "put off, but not for ever")
+	require.Equal(t, spec.ShortDebounce, p.debounce(k, later), "put off, but not for ever")
 	made, _ := p.TakeChange(k)
 	require.Equal(t, reloadtest.Birth, made, "what waits has waited since the first")
 
@@ -64,15 +64,15 @@ func TestATemplateIsRememberedWhileAChangeWaits(t *testing.T) {
 	p := testMemory()
 	k := kinds.Key{Kind: kinds.KindDeployment, Namespace: "ns", Name: "w"}
 	p.SetTemplateVersion(k, "10")
-	require.Empty(t, p.TemplateVersion(k), "nothing waits")
+	require.Empty(t, p.known(k).TemplateVersion, "nothing waits")
 	p.AddChange(k, reloadtest.Birth, reloadtest.Birth, time.Second)
-	require.Empty(t, p.TemplateVersion(k), "it was written before the change was seen")
+	require.Empty(t, p.known(k).TemplateVersion, "it was written before the change was seen")
 	p.SetTemplateVersion(k, "11")
 	p.AddChange(k, reloadtest.Birth, reloadtest.Birth.Add(time.Minute), time.Second)
 	p.SetTemplateVersion(k, "12")
-	require.Equal(t, "12", p.TemplateVersion(k))
+	require.Equal(t, "12", p.known(k).TemplateVersion)
 	p.TakeChange(k)
-	require.Empty(t, p.TemplateVersion(k))
+	require.Empty(t, p.known(k).TemplateVersion)
 }
 
 func TestNothingIsLostWhileChangesKeepComing(t *testing.T) {
@@ -96,6 +96,6 @@ func TestNothingIsLostWhileChangesKeepComing(t *testing.T) {
 	for i := range 20000 {
 		version := strconv.Itoa(i)
 		p.SetTemplateVersion(k, version)
-		require.Equal(t, version, p.TemplateVersion(k))
+		require.Equal(t, version, p.known(k).TemplateVersion)
 	}
 }

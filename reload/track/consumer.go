@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/reload/decide"
@@ -45,6 +46,15 @@ func (m *Memory) edit(k kinds.Key) *consumer {
 	return c
 }
 
+// update changes the record of k, and drops it if nothing is left in it.
+func (m *Memory) update(k kinds.Key, change func(c *consumer)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.edit(k)
+	change(c)
+	m.tidy(k, c)
+}
+
 // tidy drops the record c of k if it is empty.
 func (m *Memory) tidy(k kinds.Key, c *consumer) {
 	if c.change == nil && c.write == nil && c.wait == nil && c.refresh == nil && c.undecided == "" && c.repairs == nil {
@@ -58,28 +68,17 @@ func (m *Memory) tidy(k kinds.Key, c *consumer) {
 // sight.
 func (m *Memory) ObserveWorkload(change informers.Change[*workload.Workload]) {
 	if change.Added || !change.Deleted && change.Old.UID != change.New.UID {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.edit(change.New.Key()).undecided = change.New.UID
+		m.update(change.New.Key(), func(c *consumer) { c.undecided = change.New.UID })
 	}
-}
-
-// IsUndecided reports whether this leader has not yet decided about w.
-func (m *Memory) IsUndecided(w *workload.Workload) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	uid := m.get(w.Key()).undecided
-	return uid != "" && uid == w.UID
 }
 
 // Decided records that the first decision about w was carried out.
 func (m *Memory) Decided(w *workload.Workload) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c := m.consumers[w.Key()]; c != nil && c.undecided == w.UID {
-		c.undecided = ""
-		m.tidy(w.Key(), c)
-	}
+	m.update(w.Key(), func(c *consumer) {
+		if c.undecided == w.UID {
+			c.undecided = ""
+		}
+	})
 }
 
 // Refresh is a refresh of a pod, and when it was written.
@@ -91,13 +90,12 @@ type Refresh struct {
 
 // AddRefresh records a refresh of pod k. The posts of an unconfirmed one are added.
 func (m *Memory) AddRefresh(k kinds.Key, one Refresh) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := m.edit(k)
-	if c.refresh != nil {
-		one.Posts = decide.EachOnce(c.refresh.Posts, one.Posts)
-	}
-	c.refresh = &one
+	m.update(k, func(c *consumer) {
+		if c.refresh != nil {
+			one.Posts = decide.EachOnce(c.refresh.Posts, one.Posts)
+		}
+		c.refresh = &one
+	})
 }
 
 // LastRefresh returns the refresh of pod k that is not confirmed yet; zero if there is
@@ -105,20 +103,12 @@ func (m *Memory) AddRefresh(k kinds.Key, one Refresh) {
 func (m *Memory) LastRefresh(k kinds.Key) Refresh {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if last := m.get(k).refresh; last != nil {
-		return *last
-	}
-	return Refresh{}
+	return ptr.Deref(m.get(k).refresh, Refresh{})
 }
 
 // EndRefresh records that the refresh of pod k needs no confirmation any more.
 func (m *Memory) EndRefresh(k kinds.Key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c := m.consumers[k]; c != nil {
-		c.refresh = nil
-		m.tidy(k, c)
-	}
+	m.update(k, func(c *consumer) { c.refresh = nil })
 }
 
 // A target is repaired at most repairLimit times within repairWindow, so that Headwater
@@ -130,14 +120,19 @@ const (
 
 // AllowRepair reports whether drift of target k may be repaired now, and counts the
 // repair if so.
-func (m *Memory) AllowRepair(k kinds.Key, now time.Time) bool {
+func (m *Memory) AllowRepair(k kinds.Key, now time.Time) (allowed bool) {
+	m.update(k, func(c *consumer) {
+		c.repairs = slices.DeleteFunc(c.repairs, func(at time.Time) bool { return now.Sub(at) >= repairWindow })
+		if allowed = len(c.repairs) < repairLimit; allowed {
+			c.repairs = append(c.repairs, now)
+		}
+	})
+	return allowed
+}
+
+// DueAt returns when the debounce of the change of k that is pending ends; zero if none is.
+func (m *Memory) DueAt(k kinds.Key) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := m.edit(k)
-	c.repairs = slices.DeleteFunc(c.repairs, func(at time.Time) bool { return now.Sub(at) >= repairWindow })
-	if len(c.repairs) >= repairLimit {
-		return false
-	}
-	c.repairs = append(c.repairs, now)
-	return true
+	return ptr.Deref(m.get(k).change, change{}).due
 }

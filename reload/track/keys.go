@@ -39,26 +39,23 @@ func VersionOfSource(one *object.Full) *Version {
 // RecordKeys records when keys of an object changed, so that pods that mount other keys
 // are not refreshed, and returns the keys that differ. before or after is nil if the
 // object was created or deleted. If both are nil, the changes of its keys are forgotten.
-func (m *Memory) RecordKeys(ref object.Ref, before, after *Version, now time.Time) []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *Memory) RecordKeys(ref object.Ref, before, after *Version, now time.Time) (differ []string) {
 	if before != nil {
 		m.prune(now)
 	}
-	o := m.editObject(ref)
-	defer m.tidyObject(ref, o)
-	switch {
-	case before == nil && after == nil:
-		o.keys, o.deleted = nil, nil
-		return nil
-	case after == nil:
-		o.keys, o.deleted = nil, &deletion{before.digests, now}
-		return nil
-	case before == nil:
-		return o.create(after.digests)
-	default:
-		return o.write(*before, *after, now)
-	}
+	m.updateObject(ref, func(o *objectRecord) {
+		switch {
+		case before == nil && after == nil:
+			o.keys, o.deleted = nil, nil
+		case after == nil:
+			o.keys, o.deleted = nil, &deletion{before.digests, now}
+		case before == nil:
+			differ = o.create(after.digests)
+		default:
+			differ = o.write(*before, *after, now)
+		}
+	})
+	return differ
 }
 
 // create returns the keys of a new object that differ from those of the object deleted
@@ -110,6 +107,8 @@ func (m *Memory) KeysChangedAt(ref object.Ref, keys []string, latest time.Time) 
 // prune drops changes that every kubelet has seen by itself, so that no pod is
 // refreshed for them.
 func (m *Memory) prune(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if now.Sub(m.pruned) < decide.KubeletSync {
 		return
 	}
@@ -120,6 +119,9 @@ func (m *Memory) prune(now time.Time) {
 		}
 		if o.deleted != nil && now.Sub(o.deleted.at) > decide.KubeletSync {
 			o.deleted = nil
+		}
+		if now.Sub(o.refreshed) > calmAfter {
+			o.refreshed, o.refreshes = time.Time{}, 0
 		}
 		m.tidyObject(ref, o)
 	}

@@ -19,59 +19,31 @@ func TestWhenKeysWereLastWritten(t *testing.T) {
 	at := func(when time.Time, content reloadtest.Data) Version {
 		return Version{reloadtest.Digests(h, content), when}
 	}
+	made, madeLater, madeUndated := at(first, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "1", "b": "1"}), at(time.Time{}, reloadtest.Data{"a": "1", "b": "1"})
+	aChanged, bRemoved, bChanged := at(second, reloadtest.Data{"a": "2", "b": "1"}), at(second, reloadtest.Data{"a": "1"}), at(third, reloadtest.Data{"a": "2", "b": "2"})
 	tests := map[string]struct {
 		versions []Version
 		keys     []string
 		want     time.Time
 	}{
-		"of an object that was not seen to change, as the object": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1"})}, keys: []string{"a"}, want: first,
-		},
-		"a key that changed, then": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "2", "b": "1"})}, keys: []string{"a"}, want: second,
-		},
-		"a key that did not, when the version before was written": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "2", "b": "1"})}, keys: []string{"b"}, want: first,
-		},
-		"any of several keys": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "2", "b": "1"})}, keys: []string{"a", "b"}, want: second,
-		},
-		"all keys": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "2", "b": "1"}), at(third, reloadtest.Data{"a": "2", "b": "2"})},
-			want:     third,
-		},
-		"a key that changed before another did": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "2", "b": "1"}), at(third, reloadtest.Data{"a": "2", "b": "2"})},
-			keys:     []string{"a"}, want: second,
-		},
-		"a key that was removed": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "1"})}, keys: []string{"b"}, want: second,
-		},
-		"a key that was removed in a write that the API server did not date, when that was seen": {
-			versions: []Version{at(second, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "1"})}, keys: []string{"b"}, want: seen,
-		},
-		"all keys, of which one was removed in such a write": {
-			versions: []Version{at(second, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "1"})}, want: seen,
-		},
-		"a key that stayed in such a write, when the version before was written": {
-			versions: []Version{at(second, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "1"})}, keys: []string{"a"}, want: second,
-		},
-		"a key that was added": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1"}), at(second, reloadtest.Data{"a": "1", "b": "1"})}, keys: []string{"b"}, want: second,
-		},
-		"where no key changed, before the write": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1"}), at(second, reloadtest.Data{"a": "1"})}, want: first,
-		},
+		"of an object that was not seen to change, as the object": {versions: []Version{at(first, reloadtest.Data{"a": "1"})}, keys: []string{"a"}, want: first},
+		"a key that changed, then":                                {versions: []Version{made, aChanged}, keys: []string{"a"}, want: second},
+		"a key that did not, when the version before was written": {versions: []Version{made, aChanged}, keys: []string{"b"}, want: first},
+		"any of several keys":                                     {versions: []Version{made, aChanged}, keys: []string{"a", "b"}, want: second},
+		"all keys":                                                {versions: []Version{made, aChanged, bChanged}, want: third},
+		"a key that changed before another did":                   {versions: []Version{made, aChanged, bChanged}, keys: []string{"a"}, want: second},
+		"a key that was removed":                                  {versions: []Version{made, bRemoved}, keys: []string{"b"}, want: second},
+		"a key that was removed in a write that the API server did not date, when that was seen": {versions: []Version{madeLater, bRemoved}, keys: []string{"b"}, want: seen},
+		"all keys, of which one was removed in such a write":                                     {versions: []Version{madeLater, bRemoved}, want: seen},
+		"a key that stayed in such a write, when the version before was written":                 {versions: []Version{madeLater, bRemoved}, keys: []string{"a"}, want: second},
+		"a key that was added":                   {versions: []Version{at(first, reloadtest.Data{"a": "1"}), madeLater}, keys: []string{"b"}, want: second},
+		"where no key changed, before the write": {versions: []Version{at(first, reloadtest.Data{"a": "1"}), bRemoved}, want: first},
 		"where a change has no time, when it was seen": {
-			versions: []Version{at(first, reloadtest.Data{"a": "1", "b": "1"}), at(time.Time{}, reloadtest.Data{"b": "1"}), at(third, reloadtest.Data{"b": "2"})},
+			versions: []Version{made, at(time.Time{}, reloadtest.Data{"b": "1"}), at(third, reloadtest.Data{"b": "2"})},
 			keys:     []string{"a"}, want: seen,
 		},
-		"where two changes in a row have no time, when the second was seen": {
-			versions: []Version{at(time.Time{}, reloadtest.Data{"a": "1", "b": "1"}), at(time.Time{}, reloadtest.Data{"b": "1"})}, want: seen,
-		},
-		"where the version before the first change has no time, as the object": {
-			versions: []Version{at(time.Time{}, reloadtest.Data{"a": "1", "b": "1"}), at(second, reloadtest.Data{"a": "2", "b": "1"})}, keys: []string{"b"}, want: second,
-		},
+		"where two changes in a row have no time, when the second was seen":    {versions: []Version{madeUndated, at(time.Time{}, reloadtest.Data{"b": "1"})}, want: seen},
+		"where the version before the first change has no time, as the object": {versions: []Version{madeUndated, aChanged}, keys: []string{"b"}, want: second},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

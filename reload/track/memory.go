@@ -55,19 +55,14 @@ func (m *Memory) Lead() {
 
 // Forget drops the record of a deleted consumer.
 func (m *Memory) Forget(k kinds.Key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.endWait(k)
-	delete(m.consumers, k)
+	m.update(k, func(c *consumer) {
+		m.setWait(c, nil)
+		*c = consumer{}
+	})
 }
 
 // ForgetObject drops what was recorded for the consumers of an object that has none any
 // more. When a source changed stays recorded, because its clones have other consumers.
 func (m *Memory) ForgetObject(ref object.Ref) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if o := m.objects[ref]; o != nil {
-		*o = objectRecord{changedAt: o.changedAt}
-		m.tidyObject(ref, o)
-	}
+	m.updateObject(ref, func(o *objectRecord) { *o = objectRecord{changedAt: o.changedAt} })
 }

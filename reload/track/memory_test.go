@@ -24,7 +24,7 @@ func filled(w *workload.Workload, ref object.Ref) *Memory {
 	m.ObserveWorkload(informers.Change[*workload.Workload]{New: w, Added: true})
 	m.AddChange(k, reloadtest.Birth, reloadtest.Birth, time.Second)
 	m.Expect(k, w.UID, "10", nil)
-	m.BeginWait(k, Waiter{Waiting: Waiting{Wait: decide.Wait{Reason: decide.WaitWindow}}})
+	m.begin(k, Waiter{Waiting: Waiting{Wait: decide.Wait{Reason: decide.WaitWindow}}})
 	m.AddRefresh(k, Refresh{At: reloadtest.Birth})
 	m.AllowRepair(k, reloadtest.Birth)
 	m.Deleted(ref, nil)
@@ -47,9 +47,9 @@ func TestRecordsAreDroppedWhenNothingIsLeftInThem(t *testing.T) {
 		"one by one": func(m *Memory) {
 			m.Decided(w)
 			m.TakeChange(k)
-			m.EndWait(k)
-			m.EndRefresh(k)
+			m.end(k)
 			m.consumers[k].repairs = nil
+			m.EndRefresh(k)
 			w.ResourceVersion = "10"
 			m.Annotation(k, w, "any")
 			m.Created(ref)
@@ -67,7 +67,7 @@ func TestRecordsAreDroppedWhenNothingIsLeftInThem(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			m := filled(w, ref)
-			require.True(t, m.IsUndecided(w))
+			require.True(t, m.Known(w, nil).Undecided)
 			require.True(t, m.IsDeleted(ref))
 			require.InDelta(t, 1, waiting(m), 0)
 			drop(m)
@@ -86,22 +86,22 @@ func TestANewTermDropsOnlyWhatOthersMayHaveChanged(t *testing.T) {
 	require.False(t, m.AwaitsCache(w.Key(), &metav1.ObjectMeta{UID: w.UID, ResourceVersion: "9"}))
 	require.False(t, m.IsDeleted(ref))
 	require.True(t, m.IsWaiting(w.Key()))
-	require.Equal(t, time.Second, m.Debounce(w.Key(), reloadtest.Birth))
+	require.Equal(t, time.Second, m.debounce(w.Key(), reloadtest.Birth))
 }
 
 func TestAFirstDecisionIsOfOneWorkloadAndNotOfItsName(t *testing.T) {
 	m, w, recreated := testMemory(), controlled("web", nil), controlled("web", nil)
 	recreated.UID = "another"
-	require.False(t, m.IsUndecided(w), "it was not seen")
+	require.False(t, m.Known(w, nil).Undecided, "it was not seen")
 	m.ObserveWorkload(informers.Change[*workload.Workload]{New: w, Added: true})
 	m.ObserveWorkload(informers.Change[*workload.Workload]{Old: w, New: recreated})
-	require.False(t, m.IsUndecided(w))
+	require.False(t, m.Known(w, nil).Undecided)
 	m.Decided(w)
-	require.True(t, m.IsUndecided(recreated))
+	require.True(t, m.Known(recreated, nil).Undecided)
 	m.Decided(recreated)
-	require.False(t, m.IsUndecided(recreated))
+	require.False(t, m.Known(recreated, nil).Undecided)
 	m.ObserveWorkload(informers.Change[*workload.Workload]{Old: recreated, New: recreated})
-	require.False(t, m.IsUndecided(recreated), "an update is no first sight")
+	require.False(t, m.Known(recreated, nil).Undecided, "an update is no first sight")
 }
 
 func TestPostsOfAnUnconfirmedRefreshAreSentWithTheNext(t *testing.T) {

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 
 // Rollouts counts the rollouts in progress that Headwater started, and queues restarts
 // above the limits. A new leader learns about earlier rollouts from the cached
-// workloads, and waiting restarts are queued again. The cost of a decision is
-// logarithmic in the number of waiting restarts.
+// workloads, and waiting restarts are queued again. A rollout that ends costs a look at
+// all restarts that wait.
 type Rollouts struct {
 	settings *live.Value[*spec.Compiled]
 	// wake is called for a workload whose restart may start, after the lock is
@@ -27,9 +28,7 @@ type Rollouts struct {
 	leading     bool
 	running     map[kinds.Key]running
 	inNamespace map[string]int
-	line        *line
-	// perNamespace is the limit by which the line is ordered.
-	perNamespace int
+	waiting     map[kinds.Key]inLine
 	// woken are the workloads to wake once the lock is released.
 	woken []kinds.Key
 }
@@ -47,18 +46,7 @@ type running struct {
 func NewRollouts(settings *live.Value[*spec.Compiled], wake func(kinds.Key), now func() time.Time) *Rollouts {
 	return &Rollouts{
 		settings: settings, wake: wake, now: now,
-		running: map[kinds.Key]running{}, inNamespace: map[string]int{}, line: newLine(),
-	}
-}
-
-// lock also applies changed limits.
-func (r *Rollouts) lock() {
-	r.mu.Lock()
-	if most := r.settings.Load().MaxRolloutsPerNamespace; most != r.perNamespace {
-		r.perNamespace = most
-		for namespace := range r.line.namespaces {
-			r.line.arrange(namespace, r.roomIn(namespace))
-		}
+		running: map[kinds.Key]running{}, inNamespace: map[string]int{}, waiting: map[kinds.Key]inLine{},
 	}
 }
 
@@ -73,15 +61,19 @@ func (r *Rollouts) unlock() {
 }
 
 // Admit reports whether a restart of k may start. If so, it counts until Leave or
-// Observe ends it. If not, k is queued and woken later.
-func (r *Rollouts) Admit(k kinds.Key, replicas int32) bool {
-	r.lock()
+// Observe ends it. If not, k is queued and woken later, before all others if first is true.
+func (r *Rollouts) Admit(k kinds.Key, replicas int32, first bool) bool {
+	r.mu.Lock()
 	defer r.unlock()
 	if !r.HasRoom(k) {
-		r.line.add(k, replicas, r.now(), r.roomIn(k.Namespace))
+		since := r.now()
+		if before, waits := r.waiting[k]; waits {
+			since = before.since
+		}
+		r.waiting[k] = inLine{replicas, since, first}
 		return false
 	}
-	r.line.remove(k, r.roomIn(k.Namespace))
+	delete(r.waiting, k)
 	r.put(k, running{until: r.now().Add(workload.RolloutTimeout)})
 	return true
 }
@@ -95,7 +87,7 @@ func (r *Rollouts) HasRoom(k kinds.Key) bool {
 
 // Began records that the admitted restart of k was written with that version.
 func (r *Rollouts) Began(k kinds.Key, version string) {
-	r.lock()
+	r.mu.Lock()
 	defer r.unlock()
 	if last, counts := r.running[k]; counts && last.version == "" {
 		r.put(k, running{until: r.now().Add(workload.RolloutTimeout), version: version})
@@ -104,9 +96,9 @@ func (r *Rollouts) Began(k kinds.Key, version string) {
 
 // Leave removes k, queued or admitted, because it is not restarted now.
 func (r *Rollouts) Leave(k kinds.Key) {
-	r.lock()
+	r.mu.Lock()
 	defer r.unlock()
-	r.line.remove(k, r.roomIn(k.Namespace))
+	delete(r.waiting, k)
 	if last, counts := r.running[k]; counts && last.version == "" {
 		r.drop(k)
 	}
@@ -117,7 +109,7 @@ func (r *Rollouts) Leave(k kinds.Key) {
 // so they can only end what was admitted, not extend it. They add only rollouts that an
 // earlier leader may have started.
 func (r *Rollouts) Observe(k kinds.Key, until time.Time, version string) {
-	r.lock()
+	r.mu.Lock()
 	defer r.unlock()
 	last, counts := r.running[k]
 	inProgress := until.After(r.now()) && !until.After(r.now().Add(workload.RolloutTimeout))
@@ -134,22 +126,22 @@ func (r *Rollouts) Observe(k kinds.Key, until time.Time, version string) {
 
 // Lead records that all existing workloads were observed.
 func (r *Rollouts) Lead() {
-	r.lock()
+	r.mu.Lock()
 	defer r.unlock()
 	r.leading = true
 }
 
 // Gone removes a deleted workload.
 func (r *Rollouts) Gone(k kinds.Key) {
-	r.lock()
+	r.mu.Lock()
 	defer r.unlock()
-	r.line.remove(k, r.roomIn(k.Namespace))
+	delete(r.waiting, k)
 	r.drop(k)
 }
 
 // Expire drops rollouts that have counted for too long.
 func (r *Rollouts) Expire() {
-	r.lock()
+	r.mu.Lock()
 	defer r.unlock()
 	for k, last := range r.running {
 		if !last.until.After(r.now()) {
@@ -161,7 +153,6 @@ func (r *Rollouts) Expire() {
 func (r *Rollouts) put(k kinds.Key, state running) {
 	if _, counts := r.running[k]; !counts {
 		r.inNamespace[k.Namespace]++
-		r.line.arrange(k.Namespace, r.roomIn(k.Namespace))
 	}
 	r.running[k] = state
 }
@@ -175,13 +166,12 @@ func (r *Rollouts) drop(k kinds.Key) {
 	if r.inNamespace[k.Namespace]--; r.inNamespace[k.Namespace] == 0 {
 		delete(r.inNamespace, k.Namespace)
 	}
-	r.line.arrange(k.Namespace, r.roomIn(k.Namespace))
 	for r.room() {
-		next, found := r.line.next(r.now().Add(-workload.RolloutTimeout))
+		next, found := r.next(r.now().Add(-workload.RolloutTimeout))
 		if !found {
 			return
 		}
-		r.line.remove(next, true)
+		delete(r.waiting, next)
 		// It counts until it is reconciled.
 		r.put(next, running{until: r.now().Add(workload.RolloutTimeout)})
 		r.woken = append(r.woken, next)
@@ -194,5 +184,47 @@ func (r *Rollouts) room() bool {
 }
 
 func (r *Rollouts) roomIn(namespace string) bool {
-	return r.perNamespace == 0 || r.inNamespace[namespace] < r.perNamespace
+	most := r.settings.Load().MaxRolloutsPerNamespace
+	return most == 0 || r.inNamespace[namespace] < most
+}
+
+// inLine is a waiting workload.
+type inLine struct {
+	replicas int32
+	since    time.Time
+	// first is true for a workload that goes before all others.
+	first bool
+}
+
+// next returns the workload that may start first, among those whose namespace is below its
+// limit: one that goes before all others, or the smallest one, or the oldest if that has
+// waited since long or before, so that small workloads do not delay a large one forever.
+func (r *Rollouts) next(long time.Time) (first kinds.Key, found bool) {
+	var oldest kinds.Key
+	for k, is := range r.waiting {
+		switch {
+		case !r.roomIn(k.Namespace):
+		case !found:
+			first, oldest, found = k, k, true
+		default:
+			if is.isSmaller(r.waiting[first], k.Compare(first)) {
+				first = k
+			}
+			if cmp.Or(is.since.Compare(r.waiting[oldest].since), k.Compare(oldest)) < 0 {
+				oldest = k
+			}
+		}
+	}
+	if found && !r.waiting[first].first && !r.waiting[oldest].since.After(long) {
+		return oldest, true
+	}
+	return first, found
+}
+
+// isSmaller reports whether w goes before other by size. by orders those of one size.
+func (w inLine) isSmaller(other inLine, by int) bool {
+	if w.first != other.first {
+		return w.first
+	}
+	return cmp.Or(cmp.Compare(w.replicas, other.replicas), by) < 0
 }

@@ -1,11 +1,15 @@
 package track
 
 import (
+	"cmp"
+	"slices"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/kinds"
-	"github.com/headwater-k8s/headwater/reload/workload"
+	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
 // Waiting is a restart that waits. It contains only names.
@@ -37,38 +41,51 @@ type Waiter struct {
 // WaitCount counts restarts that are held for missing objects, and others that wait.
 type WaitCount struct{ Held, Waiting int }
 
-// BeginWait records a waiting restart, and reports whether k did not wait for that
-// reason before.
-func (m *Memory) BeginWait(k kinds.Key, one Waiter) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	last := m.get(k).wait
+// Follow records whether the restart of a workload waits, by a decision about it. It reports whether it started or stopped to wait, or
+// waits for another reason. A debounce is no such wait.
+func (m *Memory) Follow(s *decide.State, d decide.Decision) (changed bool) {
+	if d.Settling {
+		return false
+	}
+	k := s.Workload.Key()
+	m.update(k, func(c *consumer) {
+		if d.Step == spec.StepNothing || d.Wait.Reason == decide.WaitMissing {
+			c.takeChange() // the creation of what is missing is a change of its own
+		}
+		if !d.Waits() {
+			changed = c.wait != nil
+			m.setWait(c, nil)
+			return
+		}
+		c.endBurst()
+		waiting := Waiting{Wait: d.Wait, Consumer: k.String(), Rule: d.Rule, Changed: d.Changed, Missing: d.Missing, Since: s.Now}
+		changed = m.beginWait(c, Waiter{Waiting: waiting, Causes: d.Causes, RecordedAt: s.RecordedAt(d)})
+	})
+	return changed
+}
+
+// beginWait records a waiting restart, and reports whether c did not wait for that reason
+// before.
+func (m *Memory) beginWait(c *consumer, one Waiter) bool {
+	last := c.wait
 	unchanged := last != nil && last.Reason == one.Reason
 	if last != nil {
 		one.RecordedAt = last.RecordedAt
 	}
 	if unchanged {
 		one.Since = last.Since
-	} else {
-		m.endWait(k)
-		m.waiting.WithLabelValues(string(one.Reason)).Inc()
 	}
-	m.edit(k).wait = &one
+	m.setWait(c, &one)
 	return !unchanged
 }
 
-// EndWait records that k does not wait.
-func (m *Memory) EndWait(k kinds.Key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.endWait(k)
-}
-
-func (m *Memory) endWait(k kinds.Key) {
-	if c := m.consumers[k]; c != nil && c.wait != nil {
+// setWait records that c waits, or that it does not if one is nil.
+func (m *Memory) setWait(c *consumer, one *Waiter) {
+	if c.wait != nil {
 		m.waiting.WithLabelValues(string(c.wait.Reason)).Dec()
-		c.wait = nil
-		m.tidy(k, c)
+	}
+	if c.wait = one; one != nil {
+		m.waiting.WithLabelValues(string(one.Reason)).Inc()
 	}
 }
 
@@ -79,34 +96,10 @@ func (m *Memory) IsWaiting(k kinds.Key) bool { return m.WaitReason(k) != "" }
 func (m *Memory) WaitReason(k kinds.Key) decide.WaitReason {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if wait := m.get(k).wait; wait != nil {
-		return wait.Reason
-	}
-	return ""
+	return ptr.Deref(m.get(k).wait, Waiter{}).Reason
 }
 
-// Wait returns why k waits; its zero value if it does not.
-func (m *Memory) Wait(k kinds.Key) Waiting {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if wait := m.get(k).wait; wait != nil {
-		return wait.Waiting
-	}
-	return Waiting{}
-}
-
-// RecordedAt returns when the baseline was written that a restart of the workload is
-// based on.
-func (m *Memory) RecordedAt(one *workload.Workload) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if wait := m.get(one.Key()).wait; wait != nil {
-		return wait.RecordedAt
-	}
-	return one.RecordedAt
-}
-
-// Waiting returns every waiting restart, in no order.
+// Waiting returns every waiting restart, the longest-waiting first.
 func (m *Memory) Waiting() []Waiting {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,6 +109,7 @@ func (m *Memory) Waiting() []Waiting {
 			all = append(all, c.wait.Waiting)
 		}
 	}
+	slices.SortFunc(all, func(a, b Waiting) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Consumer, b.Consumer)) })
 	return all
 }
 

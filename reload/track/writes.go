@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/kinds"
@@ -24,6 +25,40 @@ type write struct {
 	record      *decide.Record
 }
 
+// Known returns what is known of a workload with that rollout. A nil m knows only what the
+// annotations say. The record of an earlier leader is read from w once.
+func (m *Memory) Known(w *workload.Workload, rollout *workload.Rollout) decide.Known {
+	if m == nil {
+		m = &Memory{consumers: map[kinds.Key]*consumer{w.Key(): {undecided: w.UID}}}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := w.Key()
+	m.observeRollout(w, rollout)
+	if last := m.record(w); w.Annotations[mark.Baseline] != "" && (last == nil || last.IsBehind(w)) {
+		m.store(w, decide.RecordFrom(w, rollout))
+	}
+	written := m.writeOn(k, w.UID)
+	known := decide.Known{
+		AsWritten: written != nil && written.version == w.ResourceVersion, Pending: m.writeOn(k, w.UID).isPending(w), Baseline: m.annotation(k, w, mark.Baseline), RestartedAt: m.annotation(k, w, mark.RestartedAt),
+		RecordedAt: w.RecordedAt,
+	}
+	known.Restarts = mark.ParseRestarts(known.RestartedAt, m.annotation(k, w, mark.RestartedBefore))
+	if last := m.record(w); last != nil {
+		known.Record, known.Recorded = *last, true
+		known.Restarts = decide.Later(known.Restarts, last.Restarts)
+	}
+	is := m.get(k)
+	known.Undecided = is.undecided != "" && is.undecided == w.UID
+	if is.change != nil {
+		known.TemplateVersion, known.Debounced = is.change.template, is.change.due
+	}
+	if is.wait != nil {
+		known.Waits, known.WaitsSince, known.RecordedAt = is.wait.Reason, is.wait.Since, is.wait.RecordedAt
+	}
+	return known
+}
+
 // writeOn returns what was written on k, if k still has this UID.
 func (m *Memory) writeOn(k kinds.Key, uid types.UID) *write {
 	if last := m.get(k).write; last != nil && last.uid == uid {
@@ -39,19 +74,27 @@ func (w *write) isPending(meta metav1.Object) bool {
 
 // Expect records that these annotations of k were set, or removed if nil.
 func (m *Memory) Expect(k kinds.Key, uid types.UID, version string, annotations map[string]*string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	one := &write{uid: uid, version: version, annotations: annotations}
-	if before := m.writeOn(k, uid); before != nil {
-		one.record = before.record
-	}
-	m.edit(k).write = one
+	m.update(k, func(c *consumer) {
+		one := &write{uid: uid, version: version, annotations: annotations}
+		if before := m.writeOn(k, uid); before != nil {
+			one.record = before.record
+		}
+		c.write = one
+	})
 }
 
-// Annotation returns an annotation of the cached object meta, or of a newer write.
+// Annotation returns an annotation of the cached object meta, or of a newer write. A nil m
+// knows none.
 func (m *Memory) Annotation(k kinds.Key, meta metav1.Object, annotation string) string {
+	if m == nil {
+		return meta.GetAnnotations()[annotation]
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.annotation(k, meta, annotation)
+}
+
+func (m *Memory) annotation(k kinds.Key, meta metav1.Object, annotation string) string {
 	last := m.writeOn(k, meta.GetUID())
 	if last.isPending(meta) {
 		if set, written := last.annotations[annotation]; written {
@@ -79,27 +122,12 @@ func (m *Memory) AwaitsCache(k kinds.Key, meta metav1.Object) bool {
 	return m.writeOn(k, meta.GetUID()).isPending(meta)
 }
 
-// Record returns the record of a workload; found is false if there is none.
-func (m *Memory) Record(of *workload.Workload) (known decide.Record, found bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	last := m.writeOn(of.Key(), of.UID)
-	if last == nil || last.record == nil {
-		return decide.Record{}, false
+// record returns the record of a workload; nil if there is none.
+func (m *Memory) record(of *workload.Workload) *decide.Record {
+	if last := m.writeOn(of.Key(), of.UID); last != nil {
+		return last.record
 	}
-	return *last.record, true
-}
-
-// Seed stores the record of an earlier leader, unless this one has written since. It
-// returns the stored record.
-func (m *Memory) Seed(of *workload.Workload, now decide.Record) decide.Record {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last := m.writeOn(of.Key(), of.UID); last != nil && last.record != nil && !last.record.Seeded {
-		return *last.record
-	}
-	m.store(of, now)
-	return now
+	return nil
 }
 
 // Keep stores the record of a write that just happened.
@@ -124,6 +152,10 @@ func (m *Memory) store(of *workload.Workload, now decide.Record) {
 func (m *Memory) ObserveRollout(of *workload.Workload, rollout *workload.Rollout) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.observeRollout(of, rollout)
+}
+
+func (m *Memory) observeRollout(of *workload.Workload, rollout *workload.Rollout) {
 	last := m.writeOn(of.Key(), of.UID)
 	if last == nil || last.record == nil || last.record.Replaced == nil || last.isPending(of) {
 		return

@@ -47,41 +47,38 @@ func TestWhatWasWrittenIsRememberedOfEachWorkload(t *testing.T) {
 	writes := testMemory()
 	w := controlled("web", nil)
 	w.ResourceVersion = "9"
-	_, found := writes.Record(w)
-	require.False(t, found)
+	require.Nil(t, writes.record(w))
 
 	kept := decide.Record{Baseline: "b", Stamp: 7, Replaced: map[decide.EntryID]decide.EntrySum{{}: {}}}
 	writes.Expect(w.Key(), w.UID, "10", map[string]*string{mark.Baseline: new("b")})
 	writes.Keep(w, kept)
 	w.Stamp = 7
 	writes.ObserveRollout(w, nil)
-	got, _ := writes.Record(w)
-	require.Equal(t, kept, got, "the cache is behind")
+	got := writes.record(w)
+	require.Equal(t, kept, *got, "the cache is behind")
 
 	w.ResourceVersion, w.Stamp = "11", 0
 	require.Empty(t, writes.Annotation(w.Key(), w, mark.Baseline), "the cache is as new, and somebody took it off")
 	writes.ObserveRollout(w, nil)
-	got, _ = writes.Record(w)
-	require.Equal(t, kept, got, "it is of another template")
+	got = writes.record(w)
+	require.Equal(t, kept, *got, "it is of another template")
 	w.Stamp = 7
 	writes.ObserveRollout(w, &workload.Rollout{Generation: 2, Observed: 2, Old: 1})
-	got, _ = writes.Record(w)
+	got = writes.record(w)
 	require.NotEmpty(t, got.Replaced, "a pod of before is left")
 	writes.ObserveRollout(w, &workload.Rollout{Generation: 2, Observed: 2})
-	got, _ = writes.Record(w)
+	got = writes.record(w)
 	require.Empty(t, got.Replaced)
 	require.NotEmpty(t, kept.Replaced, "records are never modified")
 
 	other := controlled("web", nil)
 	other.UID = "another"
-	_, found = writes.Record(other)
-	require.False(t, found, "another object of its name")
-	require.Equal(t, got, writes.Seed(w, decide.Record{Baseline: "older", Seeded: true}), "this leader has written since")
+	require.Nil(t, writes.record(other), "another object of its name")
+	w.Annotations = map[string]string{mark.Baseline: "older"}
+	require.Equal(t, *got, writes.Known(w, nil).Record, "this leader has written since")
 	writes.Forget(w.Key())
-	_, found = writes.Record(w)
-	require.False(t, found)
+	require.Nil(t, writes.record(w))
 	writes.Keep(w, kept)
 	writes.Lead()
-	_, found = writes.Record(w)
-	require.False(t, found, "another leader may have written since")
+	require.Nil(t, writes.record(w), "another leader may have written since")
 }

@@ -55,13 +55,13 @@ func TestAMisspeltAnnotationHasANearestName(t *testing.T) {
 		"headwater.dev/Reload":      "did you mean headwater.dev/reload?",
 		"headwater.dev/reload-kyes": "did you mean headwater.dev/reload-keys?",
 		"headwater.dev/reload_on":   "did you mean headwater.dev/reload-on?",
-		"headwater.dev/enabled":     "Headwater reads headwater.dev/reload, headwater.dev/reload-on, headwater.dev/reload-keys",
+		"headwater.dev/enabled":     "Headwater reads headwater.dev/reload, headwater.dev/reload-on, headwater.dev/reload-keys, headwater.dev/reload-debounce, headwater.dev/reload-windows",
 	} {
 		consumer := reloadtest.Web()
 		consumer.Annotations = map[string]string{annotation: "x"}
 		kept, err := workload.KeepRolling(consumer, workload.ActedOn)
 		require.NoError(t, err)
-		faults := kept.Misspelt()
+		faults := kept.Misspelt
 		require.Len(t, faults, 1)
 		require.Equal(t, annotation, faults[0].Annotation)
 		require.Equal(t, "no annotation has this name; "+want, faults[0].Problem)

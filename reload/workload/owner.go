@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +22,7 @@ const (
 	OwnerNotFound OwnerLookup = "Gone"
 	// OwnerNotSynced: the cache of its kind is not synced yet.
 	OwnerNotSynced OwnerLookup = "Unread"
-	// OwnerUnsupported: Headwater cannot read its kind, or knows no pod template in it.
+	// OwnerUnsupported: Headwater cannot read its kind.
 	OwnerUnsupported OwnerLookup = "Strange"
 )
 
@@ -30,9 +32,12 @@ type RootOwner struct {
 	Root *Workload
 	// NotSynced is true if an owner is not known yet.
 	NotSynced bool
-	// Unsupported is the controller of Root if Headwater does not support its kind.
-	// That controller may revert the stamp.
+	// Unsupported is the topmost known owner above Root, in which Headwater knows no pod
+	// template. It, or one between, may revert the stamp.
 	Unsupported *Owner
+	// Unread is true if Headwater cannot read the kind of Unsupported, so that it may have
+	// owners itself.
+	Unread bool
 }
 
 // maxOwners limits the walk, because owner references can form a circle.
@@ -40,11 +45,11 @@ const maxOwners = 8
 
 // FindRootOwner walks from w up to the highest owner that holds a pod template. An
 // owner resets the pod template of what it controls, so the stamp must be written
-// there. lookup finds an owner in the namespace of w.
+// there. Owners between may have none. lookup finds an owner in the namespace of w.
 func FindRootOwner(w *Workload, lookup func(Owner) (*Workload, OwnerLookup)) RootOwner {
-	s := RootOwner{Root: w}
+	s, at := RootOwner{Root: w}, w
 	for range maxOwners {
-		above := s.Root.Owner
+		above := at.Owner
 		if above == nil {
 			return s
 		}
@@ -53,22 +58,41 @@ func FindRootOwner(w *Workload, lookup func(Owner) (*Workload, OwnerLookup)) Roo
 		case result == OwnerNotSynced:
 			s.NotSynced = true
 			return s
-		case result == OwnerUnsupported, result == OwnerFound && !owner.Templated():
-			s.Unsupported = above
+		case result == OwnerUnsupported:
+			s.Unsupported, s.Unread = above, true
 			return s
 		case result == OwnerNotFound, owner.UID != above.UID:
 			return s // its owner is being deleted
+		case owner.Templated():
+			s.Root, s.Unsupported = owner, nil
+		default:
+			s.Unsupported = above
 		}
-		s.Root = owner
+		at = owner
 	}
 	return RootOwner{Root: w}
+}
+
+// KeepOwner reduces the metadata of an object to what the climb to its owners needs.
+func KeepOwner(info *kinds.Info) func(any) (*Workload, error) {
+	return func(obj any) (*Workload, error) {
+		object, ok := obj.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return nil, fmt.Errorf("object of type %T is not metadata", obj)
+		}
+		kept := &Workload{ObjectMeta: keepMeta(&object.ObjectMeta, false), Kind: info.ConsumerKind(), custom: info, Owner: controllerOf(&object.ObjectMeta)}
+		kept.UID = object.UID
+		return kept, nil
+	}
 }
 
 // Owner names the controller of a workload.
 type Owner struct {
 	Kind kinds.Kind
-	Name string
-	UID  types.UID
+	// Version is the one of its kind's API that the reference names.
+	Version string
+	Name    string
+	UID     types.UID
 }
 
 // String formats the owner as Kind/name.
@@ -81,7 +105,8 @@ func controllerOf(meta *metav1.ObjectMeta) *Owner {
 	if controller == nil || controller.UID == meta.UID {
 		return nil
 	}
-	return &Owner{Kind: kindOfOwner(controller), Name: controller.Name, UID: controller.UID}
+	version, _ := schema.ParseGroupVersion(controller.APIVersion)
+	return &Owner{Kind: kindOfOwner(controller), Version: intern.String(version.Version), Name: controller.Name, UID: controller.UID}
 }
 
 func kindOfOwner(reference *metav1.OwnerReference) kinds.Kind {

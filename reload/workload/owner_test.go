@@ -45,6 +45,8 @@ func TestTheTopmostKnownOwnerIsStamped(t *testing.T) {
 	}
 	bare := controlled("app", nil)
 	bare.NoTemplate = true
+	bareBelow, bareFleet := controlled("app", &fleet), controlled("fleet", nil)
+	bareBelow.NoTemplate, bareFleet.NoTemplate = true, true
 	target := customOf(t, targetInfo)
 	require.Equal(t, app.UID, target.UID)
 	circle := controlled("app", &workload.Owner{Kind: kinds.KindDeployment, Name: "web", UID: "uid-web"})
@@ -65,6 +67,8 @@ func TestTheTopmostKnownOwnerIsStamped(t *testing.T) {
 		"an owner that is gone has no say":                       {owner: &app, look: seen(workload.OwnerNotFound), top: "web"},
 		"nor has another that took its name":                     {owner: &workload.Owner{Kind: app.Kind, Name: "app", UID: "old"}, look: found(controlled("app", nil)), top: "web"},
 		"a circle leads nowhere":                                 {owner: &app, look: found(circle, controlled("web", &app)), top: "web"},
+		"an owner between may have none":                         {owner: &app, look: found(bareBelow, controlled("fleet", nil)), top: "fleet"},
+		"the topmost of several that have none is named":         {owner: &app, look: found(bareBelow, bareFleet), top: "web", stranger: &fleet},
 		"the walk ends at what is not known above a known owner": {owner: &app, look: found(controlled("app", &fleet)), top: "app"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -67,9 +67,7 @@ type Pod struct {
 	Trouble   Trouble
 	Crashes   uint16
 	CrashedAt uint32
-	// NotReadySince is since when the pod is not ready, in seconds since 1970; 0 if it
-	// is ready.
-	NotReadySince uint32
+	Readiness Readiness
 	// BoundAt is when the pod was bound to its node, in whole seconds.
 	BoundAt time.Time
 	// StartedAt is when the first of its containers started, by the node's clock in
@@ -99,7 +97,7 @@ func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
 		return &Pod{ObjectMeta: keepMeta(&o.ObjectMeta, false)}, nil
 	}
 	kind, name := owner(o)
-	why, crashes, crashedAt := PodTrouble(&o.Status)
+	why, crashes, crashedAt := PodTrouble(o)
 	return &Pod{
 		ObjectMeta: keepMeta(&o.ObjectMeta, true),
 		References: refs,
@@ -108,8 +106,7 @@ func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
 		Crashes:    crashes,
 		CrashedAt:  crashedAt,
 
-		NotReadySince: notReadySince(o),
-
+		Readiness: readinessOf(&o.Status),
 		BoundAt:   boundAt(o),
 		StartedAt: seconds(StartedAt(o)),
 
@@ -132,15 +129,31 @@ func boundAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// notReadySince returns since when the condition Ready of pod is not True; 0 if it is,
-// or is missing.
-func notReadySince(pod *corev1.Pod) uint32 {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady && condition.Status != corev1.ConditionTrue {
-			return seconds(condition.LastTransitionTime.Time)
-		}
+// Readiness is whether a pod is ready, in one byte.
+type Readiness uint8
+
+// The values of Readiness.
+const (
+	// NotReady: a container is not ready, or that is not known.
+	NotReady Readiness = iota
+	Ready
+	// NodeLost: its containers are ready and the pod is not, as on a node that stopped
+	// reporting.
+	NodeLost
+)
+
+func readinessOf(status *corev1.PodStatus) Readiness {
+	is := func(wanted corev1.PodConditionType) bool {
+		return slices.ContainsFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == wanted && c.Status == corev1.ConditionTrue })
 	}
-	return 0
+	switch {
+	case is(corev1.PodReady):
+		return Ready
+	case is(corev1.ContainersReady):
+		return NodeLost
+	default:
+		return NotReady
+	}
 }
 
 // seconds returns at in seconds since 1970, which takes less memory than a time; 0 if

@@ -27,7 +27,7 @@ func (w *Workload) Key() kinds.Key {
 
 // Relevant reports whether w, or a workload that it owns, may need action.
 func (w *Workload) Relevant() bool {
-	return len(w.References) > 0 || len(w.Annotations) > 0 || w.ThirdParty != nil || w.custom != nil || w.unknown != nil
+	return len(w.References) > 0 || len(w.Annotations) > 0 || w.ThirdParty != nil || w.custom != nil || w.Misspelt != nil
 }
 
 // IsFollowed reports whether Headwater has followed w for its whole life: it was
@@ -80,16 +80,6 @@ func (p *Pod) Recovers() time.Time {
 	return time.Unix(int64(p.CrashedAt), 0).UTC().Add(crashRemembered)
 }
 
-// Misspelt returns a fault for each annotation of w with Headwater's prefix and an
-// unknown name.
-func (w *Workload) Misspelt() []optin.Fault {
-	var faults []optin.Fault
-	for _, annotation := range w.unknown {
-		faults = append(faults, optin.Fault{Annotation: annotation, Problem: optin.NoneOfThatName(annotation)})
-	}
-	return faults
-}
-
 // Unseen returns the annotations of w that ask for more than Headwater supports, for
 // what its pods mount.
 func (w *Workload) Unseen(of optin.Preferences) []optin.Fault {
@@ -107,10 +97,11 @@ func (w *Workload) Unseen(of optin.Preferences) []optin.Fault {
 	return nil
 }
 
-// StampReverted reports whether the stamp of the last restart was removed from w: by
-// its owner, or by a schema that drops unknown fields.
+// StampReverted reports whether the stamp of the last restart, at restartedAt, was removed
+// from w: by its owner, or by a schema that drops unknown fields. It is false once a leader
+// has recorded that every pod was replaced nevertheless.
 func (w *Workload) StampReverted(restartedAt string) bool {
-	return !w.IsOwnStamp() && !w.IsTarget() && restartedAt != "" && w.Stamp == 0
+	return !w.IsOwnStamp() && !w.IsTarget() && restartedAt != "" && w.Stamp == 0 && w.Annotations[mark.RestartChecked] != restartedAt
 }
 
 // IsOwnStamp reports whether a stamp on w stays until a person or a tool removes it: w
@@ -134,7 +125,7 @@ func (w *Workload) Preferences(settings spec.Settings) optin.Preferences {
 
 // IsTarget reports whether w is of a kind without a pod template, and annotated by a
 // rule. Its baseline and stamp are annotations of the object itself.
-func (w *Workload) IsTarget() bool { return w.custom != nil && w.custom.Template == nil }
+func (w *Workload) IsTarget() bool { return w.custom != nil && w.custom.StampAt() == nil }
 
 // Templated reports whether w holds a pod template.
 func (w *Workload) Templated() bool { return !w.NoTemplate && !w.IsTarget() }

@@ -1,14 +1,17 @@
 package workload
 
 import (
+	"fmt"
 	"hash/fnv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/reload/kinds"
 )
 
 // Replaces reports whether pods have yet to be replaced.
@@ -45,27 +48,26 @@ type Rollout struct {
 	FailedAt, UnavailableAt int64
 }
 
-// KeepRolling is keepWorkload, and reads the rollout of relevant workloads.
-func KeepRolling(obj any, keeps KeptReferences) (*Workload, error) {
-	w, err := keepWorkload(obj, keeps)
-	if err == nil && w.Relevant() {
-		w.Rollout = rolloutOf(obj)
-	}
-	return w, err
-}
-
-// rolloutOf reads the rollout of a workload; nil for kinds without one.
-func rolloutOf(obj any) *Rollout {
+// KeepRolling reduces a built-in workload to what the cache keeps of it, with the rollout of
+// a relevant one. It fails on any other object.
+func KeepRolling(obj any, keeps KeptReferences) (w *Workload, err error) {
+	var rollout func() *Rollout
 	switch o := obj.(type) {
 	case *appsv1.Deployment:
-		return deploymentRollout(o)
+		w, rollout = newWorkload(kinds.KindDeployment, &o.ObjectMeta, &o.Spec.Template, keeps), func() *Rollout { return deploymentRollout(o) }
 	case *appsv1.StatefulSet:
-		return statefulSetRollout(o)
+		w, rollout = newWorkload(kinds.KindStatefulSet, &o.ObjectMeta, &o.Spec.Template, keeps), func() *Rollout { return statefulSetRollout(o) }
 	case *appsv1.DaemonSet:
-		return daemonSetRollout(o)
+		w, rollout = newWorkload(kinds.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, keeps), func() *Rollout { return daemonSetRollout(o) }
+	case *batchv1.CronJob:
+		return newWorkload(kinds.KindCronJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, keeps), nil
 	default:
-		return nil
+		return nil, fmt.Errorf("object of type %T is no workload", obj)
 	}
+	if w.Relevant() {
+		w.Rollout = rollout()
+	}
+	return w, nil
 }
 
 func deploymentRollout(d *appsv1.Deployment) *Rollout {

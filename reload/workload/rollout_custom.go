@@ -64,14 +64,14 @@ func (r *Rollout) readCondition(c rollingCondition) {
 // customRollout reads the rollout of a kind that a cluster may not have; nil if its
 // status does not show it. A missing count is zero in built-in kinds. In declared kinds
 // it means that the kind has no such field.
-func customRollout(custom *unstructured.Unstructured, template *corev1.PodTemplateSpec, kind kinds.Kind) *Rollout {
+func customRollout(custom *unstructured.Unstructured, template *corev1.PodTemplateSpec, info *kinds.Info) *Rollout {
 	var is rollingCustom
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(custom.Object, &is); err != nil {
 		return nil
 	}
 	observed := generationIn(is.Status.ObservedGeneration)
 	counts := []*int32{is.Spec.Replicas, is.Status.Replicas, is.Status.UpdatedReplicas, is.Status.AvailableReplicas}
-	if observed == 0 || !kinds.IsKnown(kind) && slices.Contains(counts, nil) {
+	if observed == 0 || !kinds.IsKnown(info.ConsumerKind()) && slices.Contains(counts, nil) {
 		return nil
 	}
 	r := is.rollout()

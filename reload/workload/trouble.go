@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -64,9 +65,14 @@ func TroubleOf(waiting string) Trouble {
 }
 
 // PodTrouble returns why the first waiting container of a pod does not run, how often
-// containers were restarted, and when the last one ended, in seconds since 1970.
-func PodTrouble(status *corev1.PodStatus) (why Trouble, crashes uint16, crashedAt uint32) {
-	for _, container := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+// containers were restarted, and when the last one ended, in seconds since 1970. It leaves
+// out restarts that the pod's rules plan for.
+func PodTrouble(pod *corev1.Pod) (why Trouble, crashes uint16, crashedAt uint32) {
+	planned := plannedRestarts(pod)
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if planned.of(container) {
+			continue
+		}
 		if waiting := container.State.Waiting; waiting != nil && why == 0 {
 			why = TroubleOf(waiting.Reason)
 		}
@@ -78,9 +84,55 @@ func PodTrouble(status *corev1.PodStatus) (why Trouble, crashes uint16, crashedA
 	return why, crashes, crashedAt
 }
 
+// restartRules are those of the containers of a pod; see
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-restart-rules.
+type restartRules map[string][]corev1.ContainerRestartRule
+
+// plannedRestarts returns nil for most pods, whose containers have no rules.
+func plannedRestarts(pod *corev1.Pod) (rules restartRules) {
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if len(container.RestartPolicyRules) > 0 {
+			if rules == nil {
+				rules = restartRules{}
+			}
+			rules[container.Name] = container.RestartPolicyRules
+		}
+	}
+	if rules == nil {
+		return nil
+	}
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if rules.actionOn(container) == corev1.ContainerRestartRuleActionRestartAllContainers {
+			rules[""] = nil // all containers were restarted, also those that did not ask for it
+		}
+	}
+	return rules
+}
+
+// of reports whether the last restart of container was planned.
+func (r restartRules) of(container corev1.ContainerStatus) bool {
+	_, all := r[""]
+	return all || r.actionOn(container) != ""
+}
+
+// actionOn returns what the rules say about the last exit of container; empty if nothing.
+func (r restartRules) actionOn(container corev1.ContainerStatus) corev1.ContainerRestartRuleAction {
+	ended := cmp.Or(container.State.Terminated, container.LastTerminationState.Terminated)
+	if ended == nil {
+		return ""
+	}
+	for _, rule := range r[container.Name] {
+		codes := rule.ExitCodes
+		if codes != nil && slices.Contains(codes.Values, ended.ExitCode) == (codes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
+			return rule.Action
+		}
+	}
+	return ""
+}
+
 // FailsLikewise reports whether p and other look the same to health.JudgeRollout and
-// health.JudgeConsumers.
+// package consumerhealth.
 func (p *Pod) FailsLikewise(other *Pod) bool {
-	return p.Trouble == other.Trouble && p.Crashes == other.Crashes && p.CrashedAt == other.CrashedAt && p.NotReadySince == other.NotReadySince &&
+	return p.Trouble == other.Trouble && (p.StartedAt == 0) == (other.StartedAt == 0) && p.Crashes == other.Crashes && p.CrashedAt == other.CrashedAt && p.Readiness == other.Readiness &&
 		p.Phase == other.Phase && (p.DeletionTimestamp == nil) == (other.DeletionTimestamp == nil)
 }

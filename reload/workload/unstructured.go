@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -28,19 +29,19 @@ func KeepCustom(info *kinds.Info, keeps KeptReferences) func(any) (*Workload, er
 			kept.ObjectMeta, kept.Owner = keepMeta(meta, true), nil
 			return kept, nil
 		}
-		template, err := templateIn(custom.Object, info.Template)
+		template, err := templateOf(custom, info)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", strings.Join(info.Template, "."), err)
+			return nil, fmt.Errorf("%s: %w", strings.Join(info.StampAt(), "."), err)
 		}
 		if template != nil {
-			kept.unknown = optin.UnknownOn(meta, template)
+			kept.Misspelt = optin.Misspelt(meta, template)
 			meta = withTemplateAnnotations(meta, template)
 			kept.References = append(keeps(meta.Namespace, &template.Spec), optin.Listed(meta)...)
 			kept.ThirdParty = optin.ReadThirdParty(kept.Kind, meta.Namespace, meta.Annotations, template.Annotations)
 			kept.Stamp = StampOf(template.Annotations)
-			kept.Rollout = customRollout(custom, template, kept.Kind)
+			kept.Rollout = customRollout(custom, template, info)
 			kept.RecordedAt = mark.WrittenAt(custom.GetManagedFields())
-			kept.Edited = EditedSince(custom.GetManagedFields(), meta.Annotations, info.Template)
+			kept.EditedAt = editedAt(custom.GetManagedFields(), info.Template)
 		} else {
 			kept.NoTemplate = true
 			if kept.TemplateFrom = borrowed(info, custom); kept.TemplateFrom != nil {
@@ -66,6 +67,19 @@ func MetaOf(custom *unstructured.Unstructured) *metav1.ObjectMeta {
 		DeletionTimestamp: custom.GetDeletionTimestamp(),
 		OwnerReferences:   custom.GetOwnerReferences(),
 	}
+}
+
+// templateOf returns the pod template of custom, or an empty one with the annotations that
+// its pods get.
+func templateOf(custom *unstructured.Unstructured, info *kinds.Info) (*corev1.PodTemplateSpec, error) {
+	if info.Annotations == nil {
+		return templateIn(custom.Object, info.Template)
+	}
+	annotations, _, err := unstructured.NestedStringMap(custom.Object, info.Annotations...)
+	if err != nil {
+		return nil, errors.New("not annotations") // the error quotes what is there
+	}
+	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}, nil
 }
 
 // templateIn parses the pod template at path; nil if there is none. Errors contain no

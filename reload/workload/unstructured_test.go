@@ -39,7 +39,7 @@ func TestCustomWorkloadIsStrippedLikeAnyOther(t *testing.T) {
 		Namespace: "ns", Name: "app", UID: "u", ResourceVersion: "7",
 		Labels: map[string]string{"app": "app"}, Annotations: map[string]string{mark.Reload: "Restart"},
 	}
-	owner := &workload.Owner{Kind: "Fleet.example.com", Name: "fleet", UID: "f"}
+	owner := &workload.Owner{Kind: "Fleet.example.com", Version: "v2", Name: "fleet", UID: "f"}
 	for sentence, test := range map[string]struct {
 		spec string
 		form *kinds.Info

@@ -1,14 +1,11 @@
 package workload
 
 import (
-	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -48,9 +45,9 @@ type Workload struct {
 	Rollout *Rollout
 	// ThirdParty has the annotations of other tools; mostly nil.
 	ThirdParty *optin.ThirdParty
-	// unknown are annotations of it, or of its pod template, with Headwater's prefix
+	// Misspelt are annotations of it, or of its pod template, with Headwater's prefix
 	// and an unknown name; mostly nil.
-	unknown []string
+	Misspelt []optin.Fault
 	// custom is nil for built-in kinds; see Info.
 	custom *kinds.Info
 	// Owner is the controller of the workload; nil if it has none, or is not relevant.
@@ -63,9 +60,8 @@ type Workload struct {
 	// NoTemplate is true if the object holds no pod template although its kind has one,
 	// so that it cannot be restarted.
 	NoTemplate bool
-	// Edited is true if another field manager wrote the pod template after Headwater
-	// last restarted it.
-	Edited bool
+	// EditedAt is when another field manager last wrote the pod template; see editedAt.
+	EditedAt uint32
 	// TemplateFrom is the object whose pod template an Argo Rollout uses.
 	TemplateFrom *kinds.Key
 }
@@ -78,33 +74,18 @@ func (w *Workload) Info() *kinds.Info {
 	return kinds.Typed[w.Kind]
 }
 
-func keepWorkload(obj any, keeps KeptReferences) (*Workload, error) {
-	switch o := obj.(type) {
-	case *appsv1.Deployment:
-		return newWorkload(kinds.KindDeployment, &o.ObjectMeta, &o.Spec.Template, keeps), nil
-	case *appsv1.StatefulSet:
-		return newWorkload(kinds.KindStatefulSet, &o.ObjectMeta, &o.Spec.Template, keeps), nil
-	case *appsv1.DaemonSet:
-		return newWorkload(kinds.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, keeps), nil
-	case *batchv1.CronJob:
-		return newWorkload(kinds.KindCronJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, keeps), nil
-	default:
-		return nil, fmt.Errorf("object of type %T is no workload", obj)
-	}
-}
-
 func newWorkload(kind kinds.Kind, meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec, keeps KeptReferences) *Workload {
-	unknown := optin.UnknownOn(meta, template)
+	misspelt := optin.Misspelt(meta, template)
 	meta = withTemplateAnnotations(meta, template)
 	references := slices.Clip(append(keeps(meta.Namespace, &template.Spec), optin.Listed(meta)...))
 	thirdParty := optin.ReadThirdParty(kind, meta.Namespace, meta.Annotations, template.Annotations)
-	kept := &Workload{ObjectMeta: keepMeta(meta, len(references) > 0 || thirdParty != nil), Kind: kind, References: references, ThirdParty: thirdParty, unknown: unknown}
+	kept := &Workload{ObjectMeta: keepMeta(meta, len(references) > 0 || thirdParty != nil), Kind: kind, References: references, ThirdParty: thirdParty, Misspelt: misspelt}
 	kept.UID = meta.UID // owner references name it by UID
 	kept.Stamp = StampOf(template.Annotations)
 	if kept.Relevant() {
 		kept.Owner = controllerOf(meta)
 		kept.RecordedAt = mark.WrittenAt(meta.ManagedFields)
-		kept.Edited = EditedSince(meta.ManagedFields, meta.Annotations, kinds.Typed[kind].Template)
+		kept.EditedAt = editedAt(meta.ManagedFields, kinds.Typed[kind].Template)
 	}
 	return kept
 }
@@ -113,7 +94,7 @@ func newWorkload(kind kinds.Kind, meta *metav1.ObjectMeta, template *corev1.PodT
 // that meta lacks: other tools read them there too.
 func withTemplateAnnotations(meta *metav1.ObjectMeta, template *corev1.PodTemplateSpec) *metav1.ObjectMeta {
 	with := meta
-	for _, annotation := range []string{mark.Reload, mark.ReloadOn, mark.ReloadKeys} {
+	for _, annotation := range mark.OwnerAnnotations() {
 		value, found := template.Annotations[annotation]
 		if _, own := meta.Annotations[annotation]; found && !own {
 			asked := *with
@@ -174,7 +155,7 @@ const (
 // status, which are frequent, do not count.
 func (w *Workload) SameInputs(other *Workload) bool {
 	return sameMeta(&w.ObjectMeta, &other.ObjectMeta) && w.ThirdParty.Equal(other.ThirdParty) && w.Stamp == other.Stamp && w.NoTemplate == other.NoTemplate &&
-		slices.Equal(w.unknown, other.unknown) &&
+		slices.Equal(w.Misspelt, other.Misspelt) &&
 		same(w.Owner, other.Owner) && same(w.TemplateFrom, other.TemplateFrom) &&
 		slices.EqualFunc(w.References, other.References, refs.Reference.Equal)
 }

@@ -2,9 +2,11 @@ package deliverer
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 )
 
@@ -15,6 +17,9 @@ const (
 	maxJudgeDelay = 2 * time.Second
 	// judgeRatio bounds the share of time that judging takes.
 	judgeRatio = 10
+	// observeInterval is how often a delivery is judged while time counts. A pause
+	// of more than twice that, in which the process may have been stopped, counts for nothing.
+	observeInterval = 5 * time.Second
 )
 
 // pace slows judging down when it takes long.
@@ -32,19 +37,23 @@ func (p *pace) delay() time.Duration {
 // advance judges the candidate and moves it on.
 func (w *work) advance(ctx context.Context) (bool, error) {
 	candidate := w.history.Candidate()
-	if candidate == nil || candidate.Verdict != delivery.Delivering {
+	if candidate == nil || candidate.Verdict != revisions.Delivering {
+		w.memory.change(w.key, func(r *remembered) { r.judged = nil })
 		return false, nil
 	}
 	began := w.now()
-	places, err := w.reader.Places(w.rule, w.key.Source, candidate, w.rule.Stages.Index(candidate.Stage))
+	places, err := w.Reader.Places(w.rule, w.key.Source, candidate)
 	if err != nil {
 		return true, err
 	}
-	step := delivery.Advance(w.rule.Stages, candidate, places, w.now())
+	judged := delivery.Judge(w.rule.Stages, candidate, places, w.Process.Name())
+	before, elapsed := w.memory.of(w.key).judged.seen(candidate, began)
+	step := delivery.Advance(w.rule.Stages, candidate, judged, before, elapsed)
+	judgedNow := &judgement{candidate.Number, candidate.Stage, candidate.StageSince, began, step}
+	w.memory.change(w.key, func(r *remembered) { r.judged = judgedNow })
 	w.pace.judged(w.now().Sub(began))
-	w.memory.judge(w.key, judgement{candidate.Number, candidate.Stage, step})
-	if !step.Until.IsZero() {
-		w.queue.After(w.key, max(judgeDelay, step.Until.Sub(w.now())))
+	if step.Left > 0 {
+		w.queue.After(w.key, min(max(judgeDelay, step.Left), max(observeInterval, w.pace.delay())))
 	}
 	next, reports := delivery.Apply(w.rule.Stages, *candidate, step, w.rule.Delivery.OnFailure, w.now())
 	if err := w.update(ctx, next); err != nil {
@@ -54,4 +63,51 @@ func (w *work) advance(ctx context.Context) (bool, error) {
 		w.reportStep(*candidate, next, step)
 	}
 	return reports, nil
+}
+
+// memory is what a running leader remembers of each delivery.
+type memory struct {
+	mu    sync.Mutex
+	byKey map[revisions.Key]remembered
+}
+
+type remembered struct {
+	// handled is the last request that was done or refused; nil if there was none. The cache may
+	// still show it without an answer for a while.
+	handled *delivery.Request
+	// judged is the last judgement of a delivery under way.
+	judged *judgement
+}
+
+func (m *memory) of(key revisions.Key) remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byKey[key]
+}
+
+func (m *memory) change(key revisions.Key, change func(*remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one := m.byKey[key]
+	change(&one)
+	if m.byKey[key] = one; one == (remembered{}) {
+		delete(m.byKey, key)
+	}
+}
+
+// isOf reports whether j is about the candidate in its present stage.
+func (j *judgement) isOf(candidate *revisions.Revision) bool {
+	return j != nil && j.revision == candidate.Number && j.stage == candidate.Stage
+}
+
+// seen returns what this process saw last of the candidate in its present stage, and how
+// long ago; nil if it saw nothing of that.
+func (j *judgement) seen(candidate *revisions.Revision, now time.Time) (before *delivery.Observation, elapsed time.Duration) {
+	if !j.isOf(candidate) || !j.since.Equal(candidate.StageSince) {
+		return nil, 0
+	}
+	if elapsed = now.Sub(j.at); elapsed > 2*observeInterval { // the process may have been stopped
+		return nil, 0
+	}
+	return &j.step.Observation, elapsed
 }

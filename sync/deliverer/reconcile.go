@@ -2,16 +2,18 @@ package deliverer
 
 import (
 	"context"
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
 
+	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/plan"
-	"github.com/headwater-k8s/headwater/sync/revisions"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -20,12 +22,14 @@ import (
 type work struct {
 	*Deliverer
 
-	key     revisions.Key
-	rule    *spec.Rule
-	source  *object.Full
+	key    revisions.Key
+	rule   *spec.Rule
+	source *object.Full
+	// free is the number of the next revision: one that is recorded meanwhile has it.
+	free    int
 	stored  []*revisions.Stored
-	history delivery.History
-	current *delivery.Revision // the one with the source's content; nil if none is recorded
+	history revisions.History
+	current *revisions.Revision // the one with the source's content; nil if none is recorded
 }
 
 func (d *Deliverer) reconcile(ctx context.Context, key revisions.Key) error {
@@ -40,24 +44,24 @@ func (d *Deliverer) reconcile(ctx context.Context, key revisions.Key) error {
 // deliver does the first thing that is due. Each write comes back as a change of a
 // revision, and the next thing is done then.
 func (d *Deliverer) deliver(ctx context.Context, key revisions.Key) error {
-	rule, inForce := d.reader.Live.Load().Named(key.Rule)
-	if !inForce || !rule.KeepsHistory() {
-		return d.forget(ctx, key, inForce)
+	rule, inForce := d.Reader.Live.Load().Named(key.Rule)
+	if !inForce {
+		return d.leave(ctx, key)
 	}
-	source, read := d.reader.Caches.Sources.Get(key.Source)
+	source, read := d.Reader.Caches.Sources.Get(key.Source)
 	if !read {
 		d.queue.After(key, cacheRetry)
 		return nil
 	}
-	if source == nil || source.DeletionTimestamp != nil || !rule.Selects(key.Source, source.Labels) || plan.Forbidden(rule, source) {
-		return nil
-	}
-	w := &work{Deliverer: d, key: key, rule: rule, source: source, stored: d.reader.Revisions.Stored(key)}
+	w := &work{Deliverer: d, key: key, rule: rule, source: source}
+	w.free = d.Reader.Revisions.FirstFree(key) // before stored, which may grow in between
+	w.stored = d.Reader.Revisions.Stored(key)
 	w.history = revisions.HistoryOf(w.stored)
-	w.current = w.history.Of(source.Content, source.Digests)
-	for _, step := range []func(context.Context) (done bool, err error){
-		w.requests, w.tooLarge, w.record, w.unpin, w.supersede, w.withoutStages, w.advance, w.prune,
-	} {
+	exists := source != nil && source.DeletionTimestamp == nil && rule.Selects(key.Source, source.Labels) && !plan.Forbidden(rule, source)
+	if exists {
+		w.current = w.history.Of(source.Content, source.Digests)
+	}
+	for _, step := range w.steps(exists) {
 		if done, err := step(ctx); done || err != nil {
 			return err
 		}
@@ -65,13 +69,51 @@ func (d *Deliverer) deliver(ctx context.Context, key revisions.Key) error {
 	return nil
 }
 
-// forget deletes the revisions of a rule that keeps none any more. Those of a rule
-// that is gone stay while it has clones, so that they can be told apart.
-func (d *Deliverer) forget(ctx context.Context, key revisions.Key, inForce bool) error {
-	if !inForce && len(d.reader.ClonesOf(key.Rule)) > 0 {
+// steps are what may be due, in order. exists is false if there is no source to deliver.
+func (w *work) steps(exists bool) []func(context.Context) (done bool, err error) {
+	switch {
+	case w.rule.Suspended && exists:
+		w.memory.change(w.key, func(r *remembered) { r.judged = nil })
+		return []func(context.Context) (bool, error){w.requests}
+	case w.rule.Suspended:
+		return nil
+	case !w.rule.KeepsHistory() && exists:
+		return []func(context.Context) (bool, error){w.takeOver, w.requests, w.forget}
+	case !w.rule.KeepsHistory():
+		return []func(context.Context) (bool, error){w.forget}
+	case !exists:
+		return nil
+	default:
+		return []func(context.Context) (bool, error){
+			w.takeOver, w.requests, w.baseline, w.record, w.unpin, w.supersede, w.withoutStages, w.advance, w.prune,
+		}
+	}
+}
+
+// leave deletes the revisions of a rule that is not in force, unless another rule takes
+// them over. They stay while the rule has clones, so that these can be told apart.
+func (d *Deliverer) leave(ctx context.Context, key revisions.Key) error {
+	if heir, found := d.Reader.Heir(key); found {
+		d.queue.Fresh(heir)
 		return nil
 	}
-	for _, stored := range d.reader.Revisions.Stored(key) {
+	if len(d.Reader.ClonesOf(key.Rule)) > 0 {
+		return nil
+	}
+	return d.deleteAll(ctx, d.Reader.Revisions.Stored(key))
+}
+
+// forget deletes the revisions of a rule that keeps none any more, unless the source still
+// has what a delivery did not let pass.
+func (w *work) forget(ctx context.Context) (bool, error) {
+	if delivery.NotPassed(w.current) {
+		return true, nil
+	}
+	return true, w.deleteAll(ctx, w.stored)
+}
+
+func (d *Deliverer) deleteAll(ctx context.Context, all []*revisions.Stored) error {
+	for _, stored := range all {
 		if err := d.store.Delete(ctx, stored); err != nil {
 			return err
 		}
@@ -79,53 +121,100 @@ func (d *Deliverer) forget(ctx context.Context, key revisions.Key, inForce bool)
 	return nil
 }
 
-// requests does what a person asked of this delivery.
+// takeOver takes over the history that a rule with the same source left, the newest
+// revision first: a crash in between leaves older ones to be taken later.
+func (w *work) takeOver(ctx context.Context) (bool, error) {
+	inherited := w.Reader.Inheritance(w.key)
+	for _, stored := range inherited {
+		if err := w.store.Hand(ctx, stored, w.key.Rule); err != nil {
+			return true, err
+		}
+	}
+	return len(inherited) > 0, nil
+}
+
+var errSuspended = errors.New("the rule is suspended; remove `suspend` from it first")
+
+// requests does what a person asked of this delivery. It does it once, also while the request
+// cannot be answered.
 func (w *work) requests(ctx context.Context) (bool, error) {
-	approval := w.reader.Approvals.Of(w.rule.Name)
-	request, found := approval.Deliveries[w.key.Source.String()]
-	if !found || w.memory.isHandled(w.key, request) {
+	request, found := w.Reader.Requests.Of(w.rule.Name)[w.key.Source.String()]
+	if !found || request.Refused != "" {
 		return false, nil
 	}
-	changed, refused := w.reader.Apply(w.rule, w.history, w.current, request, w.now())
+	if handled := w.memory.of(w.key).handled; handled != nil && handled.Equal(request) {
+		w.answer(ctx, *handled)
+		return false, nil
+	}
+	changed, refused := w.Reader.Apply(w.rule, w.history, w.current, request, w.now())
+	if w.rule.Suspended {
+		changed, refused = nil, errSuspended
+	}
 	for _, revision := range changed {
 		if err := w.update(ctx, revision); err != nil {
 			return true, err
 		}
 	}
-	approval.Deliveries = maps.Clone(approval.Deliveries)
-	delete(approval.Deliveries, w.key.Source.String())
-	if err := survey.SetApproval(ctx, w.client, w.ownNamespace, w.rule.Name, approval); err != nil {
-		return true, err
-	}
-	w.memory.handle(w.key, request)
 	w.reportRequest(request, refused)
+	if refused != nil {
+		request.Refused = refused.Error()
+	}
+	w.memory.change(w.key, func(r *remembered) { r.handled = &request })
+	w.answer(ctx, request)
 	w.queue.After(w.key, judgeDelay) // the revision may be as it was
 	return true, nil
 }
 
-// tooLarge reports a source that is too large to keep revisions of.
-func (w *work) tooLarge(ctx context.Context) (bool, error) {
-	if !delivery.TooLarge(w.source.Content, *w.rule.History) {
-		return false, nil
+// answer says what became of a request, and tries again later if it cannot.
+func (w *work) answer(ctx context.Context, request delivery.Request) {
+	if err := w.Reader.Requests.Answer(ctx, w.rule.Name, w.key.Source.String(), request); err != nil {
+		w.Log.Warn("a request cannot be answered; retrying", zap.Stringer("source", w.key.Source), zap.Error(err))
+		w.queue.After(w.key, answerRetry)
 	}
-	w.reportTooLarge()
-	candidate := w.history.Candidate()
-	if candidate == nil {
-		return true, nil
-	}
-	return true, w.settle(ctx, candidate, delivery.Superseded, "the source became too large to keep revisions of")
 }
 
-// record records the source's content, if it is new.
-func (w *work) record(ctx context.Context) (bool, error) {
-	if w.current != nil {
+// baseline records what the clones have as delivered, if no delivered revision is kept and
+// they have something else than the source: there is something to go back to.
+func (w *work) baseline(ctx context.Context) (bool, error) {
+	if w.history.Stable() != nil || w.rule.Stages == nil {
 		return false, nil
 	}
-	revision := delivery.Next(w.history, delivery.Edit{
+	held := w.Reader.OtherPayloads(w.rule, w.source)
+	if len(held) != 1 {
+		return false, nil
+	}
+	clone, err := w.Writer.Get(ctx, held[0].Ref())
+	if err != nil || clone == nil || clone.ResourceVersion != held[0].ResourceVersion {
+		w.queue.After(w.key, judgeDelay) // the cache will show it
+		return true, err
+	}
+	had := plan.AsSource(w.rule, w.source, clone)
+	return true, w.store.Create(ctx, had, revisions.Revision{
+		Number: w.free, Rule: w.rule.Name, Source: w.key.Source, Verdict: revisions.Delivered,
+		Reason: "what the clones had when their delivery began",
+	})
+}
+
+// record records the source's content, if it is new. Content that was rejected before other
+// revisions is recorded as rejected again: a person asks for the newest one.
+func (w *work) record(ctx context.Context) (bool, error) {
+	if w.current != nil && (w.current.Verdict != revisions.Rejected || w.current == w.history.Newest()) {
+		return false, nil
+	}
+	edit := delivery.Edit{
 		Rule: w.rule.Name, Source: w.key.Source, EditedBy: w.source.LastEditor(), At: w.now(),
-		Invalid:   w.reader.Invalid(w.rule.Validator, w.source),
-		AllAtOnce: w.source.Annotations[mark.Delivery] == mark.AllAtOnce,
-	}, w.rule.Stages)
+		Content: w.source.Content, Digests: w.source.Digests, Keys: w.rule.Target.Keys, Delivery: w.source.Annotations[mark.Delivery],
+		Invalid: survey.InvalidAt(w.rule.Validator, w.source.Content, w.now()),
+	}
+	if before := w.Reader.Revisions.RejectedBefore(w.key, w.source.Content, w.source.Digests); before != nil {
+		edit.Rejected = fmt.Sprintf("rule %s rejected its content as revision %d; `headwater retry %s` delivers it", before.Rule, before.Number, w.rule.Name)
+	}
+	if w.rule.Stages != nil {
+		edit.AllowAllAtOnce = *w.rule.Delivery.AllowAllAtOnce
+	}
+	edit.Unclear = w.unclear()
+	revision := delivery.Next(w.history, edit, w.rule.Stages)
+	revision.Number = w.free
 	if err := w.store.Create(ctx, w.source, revision); err != nil {
 		return true, err
 	}
@@ -133,13 +222,36 @@ func (w *work) record(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// unclear returns why nobody knows whether the source's content may be delivered; empty if
+// that is known.
+func (w *work) unclear() string {
+	foreign := len(w.history) == 0 && w.Reader.Revisions.HasForeign(w.key)
+	if w.history.Stable() != nil || w.rule.Stages == nil && !foreign {
+		return ""
+	}
+	why, others := "", len(w.Reader.OtherPayloads(w.rule, w.source))
+	switch {
+	case others > 0 && foreign:
+		why = "the recorded revisions are of another digest key, so it is not known whether it was rejected or rolled back"
+	case others > 1:
+		why = "the clones of the source differ, so it is not known what to go back to"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s; `headwater retry %s` delivers it", why, w.rule.Name)
+}
+
 // unpin ends a rollback to an older revision.
 func (w *work) unpin(ctx context.Context) (bool, error) {
-	pinned := w.history.Pinned()
-	if pinned == nil || !w.history.EndsRollback(w.current) {
+	if w.history.Pinned() == nil || !w.history.EndsRollback(w.current) {
 		return false, nil
 	}
-	return true, w.update(ctx, pinned.Unpinned())
+	for _, changed := range w.history.EndRollback(w.current) {
+		if err := w.update(ctx, changed); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
 }
 
 // supersede ends the delivery of every revision that the source no longer has.
@@ -147,7 +259,7 @@ func (w *work) supersede(ctx context.Context) (done bool, err error) {
 	for _, revision := range w.history {
 		if revision.UnderWay() && revision != w.current {
 			done = true
-			if err := w.settle(ctx, revision, delivery.Superseded, "the source was edited"); err != nil {
+			if err := w.update(ctx, revision.Settled(revisions.Superseded, "the source was edited")); err != nil {
 				return true, err
 			}
 		}
@@ -155,19 +267,19 @@ func (w *work) supersede(ctx context.Context) (done bool, err error) {
 	return done, nil
 }
 
-// withoutStages ends the delivery of a rule whose stages were taken away: its
-// clones follow the source.
+// withoutStages ends the delivery of a rule whose stages were taken away: its clones
+// follow the source, unless the delivery is held.
 func (w *work) withoutStages(ctx context.Context) (bool, error) {
 	candidate := w.history.Candidate()
-	if w.rule.Stages != nil || candidate == nil {
+	if w.rule.Stages != nil || candidate == nil || candidate.Verdict == revisions.Held {
 		return false, nil
 	}
-	return true, w.settle(ctx, candidate, delivery.Delivered, "")
+	return true, w.update(ctx, candidate.Settled(revisions.Delivered, ""))
 }
 
 // prune deletes the revisions that are too many.
 func (w *work) prune(ctx context.Context) (bool, error) {
-	surplus := w.history.Surplus(*w.rule.History, w.current)
+	surplus := w.history.Surplus(revisions.Kept(w.source.Content, *w.rule.History), w.current)
 	for _, revision := range surplus {
 		if err := w.store.Delete(ctx, w.storedOf(revision.Number)); err != nil {
 			return true, err
@@ -176,13 +288,8 @@ func (w *work) prune(ctx context.Context) (bool, error) {
 	return len(surplus) > 0, nil
 }
 
-// settle ends the delivery of a revision.
-func (w *work) settle(ctx context.Context, revision *delivery.Revision, verdict delivery.Verdict, reason string) error {
-	return w.update(ctx, revision.Settled(verdict, reason))
-}
-
 // update writes what is known of a revision's delivery.
-func (w *work) update(ctx context.Context, revision delivery.Revision) error {
+func (w *work) update(ctx context.Context, revision revisions.Revision) error {
 	return w.store.Update(ctx, w.storedOf(revision.Number), revision)
 }
 

@@ -2,12 +2,13 @@ package deliverer
 
 import (
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/sync/delivery"
-	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // Reasons of Events on the source.
@@ -20,8 +21,12 @@ const (
 	held       = "DeliveryHeld"
 	// steered: a person promoted, paused, resumed, retried or rolled back.
 	steered = "DeliverySteered"
-	// notRecorded: the source is too large to keep revisions of.
-	notRecorded = "NotRecorded"
+	// noEvidence: no consumer has run the revision, for as long as the gate's timeout.
+	noEvidence = "NoEvidence"
+	// awaitingApproval: a stage passed, and somebody must promote the delivery.
+	awaitingApproval = "AwaitingApproval"
+	// emptyStage: a stage has no namespace when a delivery begins.
+	emptyStage = "EmptyStage"
 )
 
 func (w *work) report(reason, action, note string, warning bool) {
@@ -30,39 +35,61 @@ func (w *work) report(reason, action, note string, warning bool) {
 	if warning {
 		level = zap.WarnLevel
 	}
-	w.log.Log(level, note, zap.String("reason", reason), zap.Stringer("source", w.key.Source))
-	w.events.Record(events.Event{
+	w.Log.Log(level, note, zap.String("reason", reason), zap.Stringer("source", w.key.Source))
+	w.Events.Record(events.Event{
 		Rule: w.rule.Name, About: events.Reference("v1", string(w.key.Source.Kind), w.source),
 		Reason: reason, Action: action, Note: note, Warning: warning,
 	})
 }
 
-func (w *work) reportRecorded(revision delivery.Revision) {
+func (w *work) reportRecorded(revision revisions.Revision) {
 	switch revision.Verdict {
-	case delivery.Rejected:
+	case revisions.Rejected:
 		w.report(rejected, "Reject", fmt.Sprintf("revision %d is not delivered: %s", revision.Number, revision.Reason), true)
-	case delivery.Delivering:
+	case revisions.Held:
+		w.report(held, "Hold", fmt.Sprintf("revision %d is held: %s", revision.Number, revision.Reason), true)
+	case revisions.Delivering:
 		w.report(started, "Deliver", fmt.Sprintf("revision %d starts with stage %s", revision.Number, revision.Stage), false)
+		var empty []string
+		for stage, targets := range w.Reader.StageTargets(w.rule, w.key.Source) {
+			if len(targets) == 0 {
+				empty = append(empty, w.rule.Stages.Name(stage))
+			}
+		}
+		if len(empty) > 0 {
+			w.report(emptyStage, "Deliver", "no namespace is in stage "+strings.Join(empty, ", ")+" now, so it proves nothing; check the selector or the names of the stage", true)
+		}
 	default:
 	}
 }
 
 // reportStep reports what became of the candidate before.
-func (w *work) reportStep(before, after delivery.Revision, step delivery.Step) {
+func (w *work) reportStep(before, after revisions.Revision, step delivery.Step) {
+	name := w.rule.Name
 	switch step.Outcome {
+	case delivery.Moved:
+		w.report(stageDone, "Deliver", fmt.Sprintf("revision %d goes on with stage %s, the first that it has not passed", before.Number, after.Stage), false)
 	case delivery.NextStage:
-		w.report(stageDone, "Deliver", fmt.Sprintf("revision %d passed stage %s; stage %s starts", before.Number, before.Stage, after.Stage), false)
+		note := fmt.Sprintf("revision %d passed stage %s; stage %s starts", before.Number, before.Stage, after.Stage)
+		if step.Unread {
+			note += "; nobody reads what changed"
+		}
+		w.report(stageDone, "Deliver", note, false)
 	case delivery.Passed:
 		w.report(delivered, "Deliver", fmt.Sprintf("revision %d passed every stage", before.Number), false)
-	case delivery.Failed:
-		w.reportFailure(before, step)
+	case delivery.AwaitsApproval:
+		w.report(awaitingApproval, "Deliver", fmt.Sprintf("revision %d: %s", before.Number, step.Reason), false)
+	case delivery.NoEvidence:
+		w.report(noEvidence, "Deliver", fmt.Sprintf("revision %d does not go on after stage %s: %s; it goes on by itself when that changes; `headwater promote %s --unproven` lets the stage pass without evidence, and --all ends the delivery", before.Number, before.Stage, step.Reason, name), true)
+	case delivery.Failed, delivery.Unclear:
+		w.reportFailure(before, after, step)
 	default:
 	}
 }
 
-func (w *work) reportFailure(before delivery.Revision, step delivery.Step) {
+func (w *work) reportFailure(before, after revisions.Revision, step delivery.Step) {
 	w.metrics.failures.WithLabelValues(w.rule.Name).Inc()
-	if w.rule.Delivery.OnFailure == spec.Hold {
+	if after.Verdict == revisions.Held {
 		w.report(held, "Hold", fmt.Sprintf("revision %d is held in stage %s: %s; correct the source, or run `headwater retry %s` or `headwater rollback %s`",
 			before.Number, before.Stage, step.Reason, w.rule.Name, w.rule.Name), true)
 		return
@@ -80,13 +107,4 @@ func (w *work) reportRequest(request delivery.Request, refused error) {
 		return
 	}
 	w.report(steered, "Deliver", fmt.Sprintf("%s %s", request.What(), request), false)
-}
-
-// reportTooLarge is repeated at most once while the source stays as it is.
-func (w *work) reportTooLarge() {
-	if w.memory.reportedTooLarge(w.key, w.source.ResourceVersion) {
-		return
-	}
-	w.report(notRecorded, "Deliver", fmt.Sprintf("the source is too large to keep %d revisions of; it is delivered to every namespace at once. "+
-		"Keep fewer revisions (history), or split the source", *w.rule.History), true)
 }

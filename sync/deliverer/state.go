@@ -3,10 +3,11 @@ package deliverer
 import (
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/sync/delivery"
-	"github.com/headwater-k8s/headwater/sync/revisions"
-	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -14,21 +15,15 @@ import (
 type judgement struct {
 	revision int
 	stage    string
+	since    time.Time
+	at       time.Time
 	step     delivery.Step
 }
 
-func (m *memory) judge(key revisions.Key, last judgement) {
+func (m *memory) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.judged[key] = last
-}
-
-// judgementOf returns the last step of the delivery in its present stage.
-func (m *memory) judgementOf(key revisions.Key, candidate *delivery.Revision) (step delivery.Step, known bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	last, known := m.judged[key]
-	return last.step, known && last.revision == candidate.Number && last.stage == candidate.Stage
+	m.byKey = map[revisions.Key]remembered{}
 }
 
 // State is how far the delivery of one source came.
@@ -38,44 +33,43 @@ type State struct {
 
 	// Stage is the number of the candidate's stage, from 1, of Stages.
 	Stage, Stages int
+	// Removed is true if the rule has no stages any more.
+	Removed bool
 	// Judged is false until this process has judged the candidate in its stage. Then Step
 	// is the last judgement.
 	Judged bool
 }
 
-// States returns the deliveries of rule by source, without sources that are delivered
-// at once because they are too large; none if the rule has no stages.
+// States returns the deliveries of rule by source. Of a rule whose stages were removed,
+// these are the ones that did not pass.
 func (d *Deliverer) States(rule string) []State {
-	found, inForce := d.reader.Live.Load().Named(rule)
-	if !inForce || found.Stages == nil {
+	found, inForce := d.Reader.Live.Load().Named(rule)
+	if !inForce || found.Stages == nil && !d.Reader.Revisions.Any(rule) {
 		return nil
 	}
 	var states []State
-	for _, ref := range d.reader.Sources(found.Base) {
-		source, _ := d.reader.Caches.Sources.Get(ref)
-		if source == nil || delivery.TooLarge(source.Content, *found.History) {
+	for _, ref := range d.Reader.Sources(found.Base) {
+		source, _ := d.Reader.Caches.Sources.Get(ref)
+		if source == nil {
 			continue
 		}
-		states = append(states, d.state(revisions.Key{Rule: rule, Source: ref}, found.Stages))
+		if state := d.state(revisions.Key{Rule: rule, Source: ref}, found.Stages); state.Concerns(found.Stages) {
+			states = append(states, state)
+		}
 	}
 	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Source.String(), b.Source.String()) })
 	return states
 }
 
-func (d *Deliverer) state(key revisions.Key, stages *spec.Stages) State {
-	found, _ := d.reader.Delivery(key)
-	state := NewState(found, stages)
-	if state.Stages > 0 {
-		state.Step, state.Judged = d.memory.judgementOf(key, found.Latest)
-	}
-	return state
-}
-
-// NewState returns the State of a delivery that this process has not judged.
-func NewState(found survey.DeliveryState, stages *spec.Stages) State {
-	state := State{DeliveryState: found}
-	if candidate := found.Latest; candidate != nil && candidate.UnderWay() {
+func (d *Deliverer) state(key revisions.Key, stages *stages.Stages) State {
+	found, _ := d.Reader.Delivery(key)
+	state := State{DeliveryState: found, Removed: stages == nil}
+	if candidate := found.Latest; stages != nil && candidate != nil && candidate.UnderWay() {
 		state.Stage, state.Stages = stages.Index(candidate.Stage)+1, stages.Last()+1
+		judged := d.memory.of(key).judged
+		if state.Judged = judged.isOf(candidate); state.Judged {
+			state.Step = judged.step
+		}
 	}
 	return state
 }

@@ -3,148 +3,211 @@ package delivery
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/internal/plural"
-	"github.com/headwater-k8s/headwater/sync/spec"
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/internal/stages"
 )
-
-// Place is one namespace that the candidate has reached.
-type Place struct {
-	Namespace string
-	// Stage is the index of its stage.
-	Stage int
-	// Reached is true if the clone has the candidate's content.
-	Reached bool
-	// Consumers is the report on the clone; its zero value if there is none for the
-	// candidate.
-	Consumers mark.ConsumersReport
-	// NoConsumers is true if the clone is known to have none.
-	NoConsumers bool
-}
 
 // Outcome is what becomes of a delivery now.
 type Outcome string
 
 // The values of Outcome.
 const (
-	// Wait: nothing changes before Step.Until, if that is not zero.
+	// Wait: nothing changes but the sums.
 	Wait Outcome = "Wait"
-	// GateHolds: the soak time starts.
-	GateHolds Outcome = "GateHolds"
-	// GateBroken: the soak time starts again when the gate holds again.
-	GateBroken Outcome = "GateBroken"
+	// Moved: the configuration has a stage that comes first now.
+	Moved Outcome = "Moved"
 	// NextStage: the next stage starts.
 	NextStage Outcome = "NextStage"
 	// Passed: every stage has passed.
 	Passed Outcome = "Passed"
 	// Failed: the gate did not hold; Step.Reason says why.
 	Failed Outcome = "Failed"
+	// Unclear: the gate did not hold, maybe for another reason than the revision.
+	Unclear Outcome = "Unclear"
+	// AwaitsApproval: the stage passed, and waits for somebody since now.
+	AwaitsApproval Outcome = "AwaitsApproval"
+	// NoEvidence: evidence is missing for the time of the gate's timeout. The delivery goes
+	// on when it comes.
+	NoEvidence Outcome = "NoEvidence"
 )
+
+// Sums are sums of observed time in a stage; see revisions.Revision.
+type Sums struct{ Soaked, Waited, Lacked time.Duration }
+
+// Observation is what this process saw last of a delivery in its present stage.
+type Observation struct {
+	Judged
+	Sums
+}
 
 // Step is the result of Advance.
 type Step struct {
 	Outcome Outcome
-	// Until is when time alone changes the outcome of Wait, GateHolds or GateBroken;
-	// zero if it does not.
-	Until time.Time
-	// Reason is why it waits or failed, in names only.
-	Reason string
+	Observation
+	// Left is how much more observed time alone changes the outcome; 0 if it does not.
+	Left time.Duration
 	// NeedsApproval is true if it waits for `headwater promote`.
 	NeedsApproval bool
 }
 
-// shownPlaces is how many namespaces a reason names.
-const shownPlaces = 3
+// HasNoEvidence reports whether evidence has been missing for longer than the gate's timeout.
+func (s Step) HasNoEvidence() bool { return s.State == Lacking && s.Left == 0 }
 
-// Advance decides what becomes of the candidate, which is Delivering. places are
-// the namespaces of every stage that it has reached, without those that cannot get
-// a clone at all.
-func Advance(stages *spec.Stages, candidate *Revision, places []Place, now time.Time) Step {
-	gate := stages.Gate
-	waiting, unhealthy := judge(gate, places)
-	if len(unhealthy) > gate.Tolerates(len(places)) {
-		return Step{Outcome: Failed, Reason: listed(unhealthy, "unhealthy")}
+// Advance decides what becomes of the candidate, which is Delivering, while its gate
+// stands as judged. before is what this process saw before that, and elapsed the time
+// since; nil if it saw nothing of this stage yet, or not in a row: time in which nobody
+// looked counts for nothing.
+func Advance(in *stages.Stages, candidate *revisions.Revision, judged Judged, before *Observation, elapsed time.Duration) Step {
+	step := Step{Outcome: Wait, Observation: Observation{judged, sums(in, candidate, judged, before, elapsed)}}
+	if first := firstLeft(in, candidate); in.Name(first) != candidate.Stage {
+		step.Outcome = Moved
+		return step
 	}
-	timeout := candidate.StageSince.Add(gate.Timeout.Duration)
-	if len(waiting) > 0 {
-		return notYet(candidate, timeout, listed(waiting, "not ready"), now)
+	timeout := in.Gate.Timeout.Duration
+	switch judged.State {
+	case Failing:
+		step.Outcome = Failed
+	case Waiting:
+		step.wait(timeout, candidate)
+	case Lacking:
+		// The sum says that it was reported: of another timeout, it may be greater.
+		if step.Left = timeout - step.Lacked; step.Left <= 0 && candidate.Lacked != timeout.Truncate(time.Millisecond) {
+			step.Outcome, step.Lacked = NoEvidence, timeout
+		}
+	case Holding:
+		step.hold(in, candidate)
+	default:
 	}
-	index := stages.Index(candidate.Stage)
-	soak := stages.Soak(index)
-	if candidate.HealthySince.IsZero() && soak > 0 {
-		return Step{Outcome: GateHolds, Until: now.Add(soak)}
+	step.Left = max(step.Left, 0)
+	if candidate.Paused != "" && step.Outcome == Wait {
+		step.Reason, step.Left = "paused "+candidate.Paused, 0
 	}
-	if soaked := candidate.HealthySince.Add(soak); now.Before(soaked) {
-		return Step{Outcome: Wait, Until: soaked, Reason: "soaking until " + soaked.UTC().Format(time.RFC3339)}
+	return step
+}
+
+// sums adds elapsed to what it was spent with. A sum that has all the time that it takes
+// grows no further, so that a delivery that waits for somebody writes nothing.
+func sums(in *stages.Stages, candidate *revisions.Revision, judged Judged, before *Observation, elapsed time.Duration) Sums {
+	sum := Sums{candidate.Soaked, candidate.Waited, candidate.Lacked}
+	if before == nil {
+		if len(judged.Fails) > 0 { // it may be new
+			sum.Soaked = 0
+		}
+		return sum
+	}
+	sum = before.Sums
+	paused := candidate.Paused != ""
+	switch {
+	case !slices.Equal(before.Fails, judged.Fails):
+		sum.Soaked = 0
+	case before.State == Holding && judged.State == Holding:
+		sum.Soaked = grown(sum.Soaked, elapsed, soakOf(in, candidate))
 	}
 	switch {
+	case before.State == Waiting && !paused:
+		sum.Waited += elapsed
+	case before.State == Lacking && !paused:
+		sum.Lacked = grown(sum.Lacked, elapsed, in.Gate.Timeout.Duration)
+	}
+	return sum
+}
+
+// grown returns sum with elapsed added, as far as limit.
+func grown(sum, elapsed, limit time.Duration) time.Duration {
+	return max(sum, min(sum+elapsed, limit))
+}
+
+// soakOf returns the soak time of the candidate's stage; 0 if there is no such stage.
+func soakOf(in *stages.Stages, candidate *revisions.Revision) time.Duration {
+	index := in.Index(candidate.Stage)
+	if index < 0 {
+		return 0
+	}
+	return in.Soak(index)
+}
+
+func (s *Step) wait(timeout time.Duration, candidate *revisions.Revision) {
+	s.Left = timeout - s.Waited
+	switch {
+	case s.Left > 0 || candidate.Paused != "":
+	case s.Unclear:
+		s.Outcome, s.Reason = Unclear, "the cause is unclear: "+s.Reason
+	default:
+		s.Outcome, s.Reason = Failed, fmt.Sprintf("timeout after %s of waiting: %s", timeout, s.Reason)
+	}
+}
+
+func (s *Step) hold(in *stages.Stages, candidate *revisions.Revision) {
+	index := in.Index(candidate.Stage)
+	s.Left = in.Soak(index) - s.Soaked
+	switch {
+	case s.Left > 0:
+		s.Reason = fmt.Sprintf("healthy for %s of %s", s.Soaked.Round(time.Second), in.Soak(index))
 	case candidate.Paused != "":
-		return Step{Outcome: Wait, Reason: "paused " + candidate.Paused}
-	case stages.NeedsApproval(index) && candidate.Approved == "":
-		return Step{Outcome: Wait, NeedsApproval: true, Reason: fmt.Sprintf("stage %s passed; waits for `headwater promote %s`", candidate.Stage, candidate.Rule)}
-	case index == stages.Last():
-		return Step{Outcome: Passed}
+	case in.NeedsApproval(index) && candidate.Approved == "":
+		s.NeedsApproval, s.Reason = true, fmt.Sprintf("stage %s passed; waits for `headwater promote %s`", candidate.Stage, candidate.Rule)
+		if candidate.Reason != s.Reason {
+			s.Outcome = AwaitsApproval
+		}
+	case index == in.Last():
+		s.Outcome = Passed
 	default:
-		return Step{Outcome: NextStage}
+		s.Outcome = NextStage
 	}
 }
 
-// notYet is the step of a delivery whose gate does not hold.
-func notYet(candidate *Revision, timeout time.Time, reason string, now time.Time) Step {
-	if candidate.Paused != "" {
-		timeout = time.Time{} // a paused delivery does not time out
+// sumInterval is how much a sum may grow before it is written.
+const sumInterval = time.Minute
+
+// Apply returns the candidate after a step, and whether the step is to be reported.
+func Apply(in *stages.Stages, candidate revisions.Revision, step Step, onFailure stages.OnFailure, now time.Time) (next revisions.Revision, reported bool) {
+	next = candidate
+	switch step.Outcome {
+	case Wait:
+		return withSums(candidate, step), false
+	case Moved:
+		next.Passed = passedIn(in, &candidate)
+		next.Enter(in.Name(firstLeft(in, &candidate)), now)
+	case NextStage:
+		next.Passed = append(passedIn(in, &candidate), candidate.Stage)
+		next.Enter(in.Name(firstLeft(in, &next)), now)
+	case Passed:
+		next = candidate.Settled(revisions.Delivered, "")
+	case NoEvidence, AwaitsApproval:
+		next.Reason = step.Reason
+		next.Soaked, next.Waited, next.Lacked = step.Soaked, step.Waited, step.Lacked
+	case Failed:
+		next.Verdict, next.Reason = revisions.Held, step.Reason
+		if onFailure == stages.Rollback && !candidate.Legacy {
+			next = candidate.Settled(revisions.Rejected, "stage "+candidate.Stage+": "+step.Reason)
+		}
+	case Unclear:
+		next.Verdict, next.Reason = revisions.Held, step.Reason
 	}
-	switch {
-	case !timeout.IsZero() && !now.Before(timeout):
-		return Step{Outcome: Failed, Reason: "timeout of stage " + candidate.Stage + ": " + reason}
-	case !candidate.HealthySince.IsZero():
-		return Step{Outcome: GateBroken, Until: timeout, Reason: reason}
-	default:
-		return Step{Outcome: Wait, Until: timeout, Reason: reason}
-	}
+	return next, true
 }
 
-// judge returns the places that the gate still waits for, and the unhealthy ones,
-// each with the reason.
-func judge(gate spec.Gate, places []Place) (waiting, unhealthy []string) {
-	for _, place := range places {
-		switch health, reason := place.Judge(gate); health {
-		case mark.ConsumersPending:
-			waiting = append(waiting, place.Namespace+" ("+reason+")")
-		case mark.ConsumersUnhealthy:
-			unhealthy = append(unhealthy, place.Namespace+" ("+reason+")")
-		default:
+// withSums returns the candidate with the sums of step, if one of them is worth a write.
+func withSums(candidate revisions.Revision, step Step) revisions.Revision {
+	if worthWriting(candidate.Soaked, step.Soaked) || worthWriting(candidate.Waited, step.Waited) || worthWriting(candidate.Lacked, step.Lacked) {
+		candidate.Soaked, candidate.Waited, candidate.Lacked = step.Soaked, step.Waited, step.Lacked
+	}
+	return candidate
+}
+
+// worthWriting reports whether a sum is written: if it was set back, and once a minute.
+func worthWriting(stored, sum time.Duration) bool { return sum < stored || sum-stored >= sumInterval }
+
+// passedIn returns the names of the stages that the candidate passed, also of one that an
+// earlier version recorded.
+func passedIn(in *stages.Stages, candidate *revisions.Revision) []string {
+	passed := slices.Clone(candidate.Passed)
+	for stage, name := range in.Names() {
+		if candidate.HasPassed(in, stage) && !slices.Contains(passed, name) {
+			passed = append(passed, name)
 		}
 	}
-	return waiting, unhealthy
-}
-
-// Judge returns how the place does in the eyes of gate, and why if it is not Healthy.
-func (p Place) Judge(gate spec.Gate) (health mark.ConsumersHealth, reason string) {
-	report := p.Consumers
-	switch {
-	case !p.Reached:
-		return mark.ConsumersPending, "no clone of it yet"
-	case gate.Consumers == spec.GateNone, report.Health == "" && p.NoConsumers:
-		return mark.ConsumersHealthy, ""
-	case report.Health == "":
-		return mark.ConsumersPending, "no report on its consumers yet"
-	case report.Health == mark.ConsumersUnhealthy && gate.Consumers != spec.GateHealthy:
-		return mark.ConsumersHealthy, ""
-	default:
-		return report.Health, report.Reason
-	}
-}
-
-// listed names the first places, sorted.
-func listed(places []string, are string) string {
-	slices.Sort(places)
-	text := fmt.Sprintf("%s %s: %s", plural.Of(len(places), "namespace"), are, strings.Join(places[:min(len(places), shownPlaces)], ", "))
-	if more := len(places) - shownPlaces; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return passed
 }

@@ -1,9 +1,14 @@
 package delivery
 
 import (
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -13,69 +18,86 @@ type Edit struct {
 	Source   object.Ref
 	EditedBy string
 	At       time.Time
-	// AllAtOnce is true if the editor asked to skip the stages.
-	AllAtOnce bool
+	// Content is what the source has now, and Digests those of its values.
+	Content object.Content
+	Digests object.Digests
+	// Keys are those of the rule that are cloned; all if empty.
+	Keys []spec.KeyMapping
+	// Delivery is the annotation mark.Delivery of the source, and AllowAllAtOnce whether
+	// it may skip the stages.
+	Delivery       string
+	AllowAllAtOnce bool
 	// Invalid is why the content must not be delivered; empty if it may be.
 	Invalid string
+	// Rejected is why this content was rejected before, by any rule; empty if it was not.
+	Rejected string
+	// Unclear is why nobody knows whether it may be delivered; empty if that is known.
+	Unclear string
 }
 
-// Next returns the revision that records an edit. The first revision of a source
-// has nothing to go back to, so it is delivered at once, as is each revision of a
-// rule without stages, for which stages is nil.
-func Next(history History, edit Edit, stages *spec.Stages) Revision {
-	revision := Revision{
-		Number: 1, Rule: edit.Rule, Source: edit.Source, EditedBy: edit.EditedBy, Recorded: edit.At, Verdict: Delivered,
+// Next returns the revision that records an edit. A first revision is delivered at once
+// if there is nothing to go back to, as is each revision of a rule without stages, for
+// which in is nil.
+func Next(history revisions.History, edit Edit, in *stages.Stages) revisions.Revision {
+	revision := revisions.Revision{
+		Number: 1, Rule: edit.Rule, Source: edit.Source, EditedBy: edit.EditedBy, Recorded: edit.At, Verdict: revisions.Delivered,
+		AllAtOnceValue: edit.Delivery, Content: edit.Content, Digests: edit.Digests,
 	}
-	if newest := history.Newest(); newest != nil {
+	newest, stable := history.Newest(), history.Base()
+	if newest != nil {
 		revision.Number = newest.Number + 1
+	}
+	if in != nil && stable != nil {
+		revision.ChangedKeys = changedKeys(stable, &revision, edit.Keys)
 	}
 	switch {
 	case edit.Invalid != "":
-		revision.Verdict, revision.Reason = Rejected, edit.Invalid
-	case stages != nil && history.Stable() != nil:
-		first := 0
-		if edit.AllAtOnce {
-			first = stages.Last()
-		}
-		revision.Verdict, revision.Stage, revision.StageSince = Delivering, stages.Name(first), edit.At
+		revision.Verdict, revision.Reason = revisions.Rejected, edit.Invalid
+	case edit.Rejected != "":
+		revision.Verdict, revision.Reason = revisions.Rejected, edit.Rejected
+	case edit.Unclear != "":
+		revision.Verdict, revision.Reason = revisions.Held, edit.Unclear // in no stage, so that nobody gets it
+	case in == nil:
+	case stable != nil:
+		revision.Verdict = revisions.Delivering
+		revision.AllAtOnce = edit.AllowAllAtOnce && isAllAtOnce(edit.Delivery) && newest.AllAtOnceValue != edit.Delivery
+		revision.Enter(in.Name(firstLeft(in, &revision)), edit.At)
 	}
 	return revision
 }
 
-// Settled returns r at the end of its delivery.
-func (r *Revision) Settled(verdict Verdict, reason string) Revision {
-	settled := *r
-	settled.Verdict, settled.Reason = verdict, reason
-	settled.Stage, settled.StageSince, settled.HealthySince = "", time.Time{}, time.Time{}
-	settled.Paused, settled.Approved = "", ""
-	return settled
+// isAllAtOnce reports whether the annotation of a source asks to skip the stages. Text
+// after a colon makes it another value than that of the edit before.
+func isAllAtOnce(value string) bool {
+	return value == mark.AllAtOnce || strings.HasPrefix(value, mark.AllAtOnce+":")
 }
 
-// Apply returns the candidate after a step, and whether the step is to be reported.
-func Apply(stages *spec.Stages, candidate Revision, step Step, onFailure spec.OnFailure, now time.Time) (next Revision, reported bool) {
-	next = candidate
-	switch step.Outcome {
-	case Wait:
-		return next, false
-	case GateHolds:
-		next.HealthySince = now
-		return next, false
-	case GateBroken:
-		next.HealthySince = time.Time{}
-		return next, false
-	case NextStage:
-		next.Stage = stages.Name(stages.Index(candidate.Stage) + 1)
-		next.Approved = ""
-		next.restart(now)
-	case Passed:
-		next = candidate.Settled(Delivered, "")
-	case Failed:
-		if onFailure == spec.Rollback {
-			failedIn := "stage " + candidate.Stage + ": "
-			next = candidate.Settled(Rejected, failedIn+step.Reason)
-			break
-		}
-		next.Verdict, next.Reason = Held, step.Reason
+// changedKeys returns the keys that differ from stable, named as the clones have them;
+// nil if the whole object counts as changed.
+func changedKeys(stable, next *revisions.Revision, keys []spec.KeyMapping) []string {
+	if stable.Content.Type != next.Content.Type || stable.Content.Immutable != next.Content.Immutable {
+		return nil
 	}
-	return next, true
+	changed := []string{}
+	for _, one := range next.Digests {
+		if !slices.Contains(stable.Digests, one) {
+			changed = append(changed, one.Key)
+		}
+	}
+	for _, one := range stable.Digests {
+		if !slices.ContainsFunc(next.Digests, func(d object.KeyDigest) bool { return d.Key == one.Key }) {
+			changed = append(changed, one.Key)
+		}
+	}
+	if len(keys) > 0 {
+		cloned := []string{}
+		for _, mapping := range keys {
+			if slices.Contains(changed, mapping.From) {
+				cloned = append(cloned, mapping.Target())
+			}
+		}
+		changed = cloned
+	}
+	slices.Sort(changed)
+	return changed
 }

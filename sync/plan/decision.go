@@ -53,6 +53,7 @@ const (
 	OtherRule          Reason = "OtherRule"
 	MassRemoval        Reason = "MassRemoval"
 	NotRecorded        Reason = "NotRecorded"
+	Suspended          Reason = "Suspended"
 )
 
 // Decision is Plan's answer.

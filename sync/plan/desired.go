@@ -36,6 +36,9 @@ func NewWanted(rule *spec.Rule, source *object.Full, revision int) *Wanted {
 		marks.OnRuleRemoved = string(spec.Delete)
 	}
 	mark.Stamp(&meta, marks)
+	if rule.ReloadAction != "" {
+		meta.Annotations[mark.ReloadAction] = rule.ReloadAction
+	}
 	if revision > 0 {
 		meta.Annotations[mark.Revision] = strconv.Itoa(revision)
 	}
@@ -151,24 +154,97 @@ func lacksKeys(content object.Content) bool {
 
 // matches reports whether clone needs no write. It ignores labels and annotations
 // that others added. It also ignores the source's version: that changes with parts
-// of the source that the rule does not copy.
-func (w *Wanted) matches(clone *object.Digested) bool {
-	return w.hasPayloadOf(clone) &&
-		includes(clone.Labels, w.Labels) && len(stale(clone.Labels, w.Labels, clone.LabelsByUs)) == 0 &&
-		includes(clone.Annotations, w.Annotations) && len(stale(clone.Annotations, w.Annotations, clone.AnnotationsByUs)) == 0
+// of the source that the rule does not copy, and the action of reloads.
+func (w *Wanted) matches(clone *object.Digested) bool { return w.difference(clone) == "" }
+
+// difference returns the first field for which clone needs a write; empty if there is
+// none.
+func (w *Wanted) difference(clone *object.Digested) string {
+	switch {
+	case clone.Type != w.Type:
+		return "type"
+	case !slices.Equal(clone.Digests, w.Digests):
+		return "data." + differingKey(clone.Digests, w.Digests)
+	case clone.Immutable != w.Immutable:
+		return "immutable"
+	}
+	if keys := differing(clone.Labels, w.Labels, clone.LabelsByUs); len(keys) > 0 {
+		return "metadata.labels." + slices.Min(keys)
+	}
+	keys := differing(clone.Annotations, w.Annotations, clone.AnnotationsByUs)
+	// An earlier version reported on consumers; that is removed with the next write.
+	outdated := func(key string) bool { return key == mark.Consumers || key == mark.ReloadAction }
+	if keys = slices.DeleteFunc(keys, outdated); len(keys) > 0 {
+		return "metadata.annotations." + slices.Min(keys)
+	}
+	return ""
 }
 
-func (w *Wanted) hasPayloadOf(live *object.Digested) bool {
+// Undone returns the first field that the API server stored otherwise than s wants, because
+// admission changed it; empty if it stored what s wants.
+func (s State) Undone(stored *object.Digested) string { return s.Wanted().difference(stored) }
+
+// Wanted is what the first candidate wants, which must have a source.
+func (s State) Wanted() *Wanted { return s.Candidates[0].wanted() }
+
+// Brings reports whether the object would, which a recreate would lead to, has anything
+// that live lacks.
+func Brings(would, live *object.Digested) bool {
+	return !SamePayload(would, live) || len(differing(live.Labels, would.Labels, nil))+len(differing(live.Annotations, would.Annotations, nil)) > 0
+}
+
+// differingKey returns the first key of which two different digests differ.
+func differingKey(a, b object.Digests) string {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return min(a[i].Key, b[i].Key)
+		}
+	}
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	return a[len(b)].Key
+}
+
+// HasPayloadOf reports whether live has the content that is wanted.
+func (w *Wanted) HasPayloadOf(live *object.Digested) bool {
 	return live.Type == w.Type && live.Immutable == w.Immutable && slices.Equal(live.Digests, w.Digests)
 }
 
-func includes(all, some map[string]string) bool {
-	for key, value := range some {
-		if got, found := all[key]; (!found || got != value) && key != mark.SourceVersion {
-			return false
+// SamePayload reports whether two clones have the same content.
+func SamePayload(a, b *object.Digested) bool {
+	return a.Type == b.Type && a.Immutable == b.Immutable && slices.Equal(a.Digests, b.Digests)
+}
+
+// AsSource returns source with the content of clone, under the names of the source's keys:
+// a clone of it by rule has that content.
+func AsSource(rule *spec.Rule, source, clone *object.Full) *object.Full {
+	had := *source
+	had.Content = clone.Content
+	if len(rule.Target.Keys) == 0 {
+		return &had
+	}
+	had.Content.Data, had.Content.BinaryData = map[string][]byte{}, map[string][]byte{}
+	for _, key := range rule.Target.Keys {
+		if value, found := clone.Content.Data[key.Target()]; found {
+			had.Content.Data[key.From] = value
+		} else if value, found := clone.Content.BinaryData[key.Target()]; found {
+			had.Content.BinaryData[key.From] = value
 		}
 	}
-	return true
+	return &had
+}
+
+// differing returns the keys of wanted that live lacks or has another value of, and the
+// stale ones.
+func differing(live, wanted map[string]string, byUs []string) []string {
+	keys := stale(live, wanted, byUs)
+	for key, value := range wanted {
+		if got, found := live[key]; (!found || got != value) && key != mark.SourceVersion {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // isWithin reports whether some has every key of live.
@@ -182,15 +258,11 @@ func isWithin(live, some map[string]string) bool {
 }
 
 // stale returns the keys of live that Headwater set and that desired lacks: those
-// in byUs, and those in Headwater's own domain. The report on the consumers of a
-// delivered revision is not stale: reload writes it.
+// in byUs, and those in Headwater's own domain.
 func stale(live, desired map[string]string, byUs []string) []string {
 	var keys []string
 	for key := range live {
 		_, wanted := desired[key]
-		if key == mark.Consumers {
-			_, wanted = desired[mark.Revision]
-		}
 		if !wanted && (strings.HasPrefix(key, mark.Domain) || slices.Contains(byUs, key)) {
 			keys = append(keys, key)
 		}

@@ -22,7 +22,7 @@ const (
 // after they were recorded in the cluster. It is not safe for concurrent use.
 type Guard struct {
 	count       func(rule string, log RemovalLog, now time.Time) (due DueRemovals, known bool)
-	maxFraction func() float64
+	maxFraction func(rule string) float64
 	rules       map[string]*guarded
 	// Recalled is true once the guard has the record of an earlier leader.
 	Recalled bool
@@ -40,8 +40,12 @@ type guarded struct {
 	basis    Basis
 	// remaining is how many removals the count still lets pass.
 	remaining int
-	// released are the removals that were held until this count.
+	// released are removals that were held, until a verdict hands them out.
 	released []object.Ref
+	// approvedAt is the latest approval, and covered how many removals it can be about:
+	// those that were held when it came.
+	approvedAt time.Time
+	covered    int
 	// log is stored in the cluster; pending is being stored.
 	log     RemovalLog
 	pending *RemovalLog
@@ -76,8 +80,8 @@ type Verdict struct {
 }
 
 // NewGuard returns a Guard. count returns the due removals of a rule, or false
-// while they are not known. maxFraction returns the current MaxDeleteFraction.
-func NewGuard(count func(string, RemovalLog, time.Time) (DueRemovals, bool), maxFraction func() float64) *Guard {
+// while they are not known. maxFraction returns the current MaxDeleteFraction of a rule.
+func NewGuard(count func(string, RemovalLog, time.Time) (DueRemovals, bool), maxFraction func(rule string) float64) *Guard {
 	return &Guard{count: count, maxFraction: maxFraction, rules: map[string]*guarded{}}
 }
 
@@ -122,6 +126,14 @@ func (g *Guard) Ask(rule string, basis Basis, now time.Time) Verdict {
 	return answer
 }
 
+// Covered returns how many of the removals that were approved then that can be about.
+func (g *Guard) Covered(rule string, approved int, at time.Time) int {
+	if r := g.rules[rule]; r != nil && r.approvedAt.Equal(at) {
+		return min(approved, r.covered)
+	}
+	return approved
+}
+
 // Review decides again whether the removals of rule are held.
 func (g *Guard) Review(rule string, basis Basis, now time.Time) Verdict {
 	r := g.ruleState(rule)
@@ -142,6 +154,17 @@ func (r *guarded) verdict(rule string) Verdict {
 	return Verdict{Pass: true, Due: r.DueRemovals, Released: released}
 }
 
+// release notes what was held until this count. A verdict hands it out, which may come only
+// after the next one.
+func (r *guarded) release(wasHeld bool) {
+	switch {
+	case r.ruling == RemovalsHeld:
+		r.released = nil
+	case wasHeld || r.released != nil:
+		r.released = r.all()
+	}
+}
+
 // recount counts the due removals of rule and rules on them.
 func (g *Guard) recount(rule string, basis Basis, now time.Time) Verdict {
 	r := g.ruleState(rule)
@@ -155,15 +178,20 @@ func (g *Guard) recount(rule string, basis Basis, now time.Time) Verdict {
 	if !known {
 		return Verdict{Wait: recountPause}
 	}
-	fraction, wasHeld := g.maxFraction(), r.ruling == RemovalsHeld || r.log.Holding()
+	fraction, wasHeld := g.maxFraction(rule), r.ruling == RemovalsHeld || r.log.Holding()
+	if !due.ApprovedAt.Equal(r.approvedAt) {
+		r.approvedAt, r.covered = due.ApprovedAt, len(due.Targets)
+		if r.ruling == RemovalsHeld {
+			r.covered = len(r.Targets)
+		}
+	}
+	due.Approved = min(due.Approved, r.covered) // who may write RuleStatuses can make a user approve more
 	r.DueRemovals, r.basis, r.counted = due, basis, now
 	r.ruling = due.Ruling(r.log, fraction)
-	if r.released = nil; wasHeld && r.ruling != RemovalsHeld {
-		r.released = due.Targets
-	}
+	r.release(wasHeld)
 	next := r.log.after(due, r.ruling, now)
 	if fraction >= 1 && !r.log.Holding() || r.log.covers(next) { // with 1, nothing is ever held
-		r.remaining = len(due.Targets)
+		r.remaining = len(due.all())
 		return Verdict{}
 	}
 	r.remaining, r.pending, g.writing = 0, &next, true
@@ -202,16 +230,18 @@ func (g *Guard) record(now time.Time) map[string]RemovalLog {
 func (g *Guard) Written(rule string, stored bool) {
 	r := g.ruleState(rule)
 	if stored && r.pending != nil {
-		r.log, r.remaining = *r.pending, len(r.Targets)
+		r.log, r.remaining = *r.pending, len(r.all())
 	} else {
 		r.counted = time.Time{}
 	}
 	r.pending, g.writing = nil, false
 }
 
-// Holding returns the rules whose removals are held, sorted.
+// Holding returns the rules whose removals are held, or were and are not yet handed out, sorted.
 func (g *Guard) Holding() []string {
 	held := maps.Clone(g.rules)
-	maps.DeleteFunc(held, func(_ string, r *guarded) bool { return r.ruling != RemovalsHeld && !r.log.Holding() })
+	maps.DeleteFunc(held, func(_ string, r *guarded) bool {
+		return r.ruling != RemovalsHeld && !r.log.Holding() && len(r.released) == 0
+	})
 	return slices.Sorted(maps.Keys(held))
 }

@@ -1,12 +1,14 @@
 package plan_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -46,14 +48,14 @@ func TestManyRemovalsAtOnceAreHeld(t *testing.T) {
 		"a fraction of one ends every hold":              {due: 30, total: 40, of: 20, fraction: 1, want: "pass"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			due := plan.DueRemovals{Targets: synctest.Targets(0, test.due), Total: test.total, Approved: test.approved, Gone: test.gone}
+			due := plan.DueRemovals{Targets: synctest.Targets(0, test.due), Total: test.total, Approved: test.approved, ApprovedAt: time.Unix(1, 0), Gone: test.gone}
 			log := plan.RemovalLog{}
 			if test.of > 0 {
 				require.NoError(t, log.UnmarshalText(fmt.Appendf(nil, `{"heldSince":"1970-01-01T00:00:01Z","of":%d}`, test.of)))
 			}
 			require.Equal(t, test.want == "hold", due.Ruling(log, test.fraction) == plan.RemovalsHeld)
 			count := func(string, plan.RemovalLog, time.Time) (plan.DueRemovals, bool) { return due, true }
-			guard := plan.NewGuard(count, func() float64 { return test.fraction })
+			guard := plan.NewGuard(count, func(string) float64 { return test.fraction })
 			guard.Recall(map[string]plan.RemovalLog{"blog": log})
 			require.Equal(t, test.want, answerOf(guard))
 		})
@@ -86,6 +88,7 @@ type world struct {
 	// clones are those that exist, due those of them that are to be removed.
 	clones, due map[object.Ref]bool
 	approved    int
+	approvedAt  time.Time
 	known       bool
 	now         time.Time
 	basis       plan.Basis
@@ -108,7 +111,7 @@ func newWorld(clones, due []object.Ref) *world {
 
 // restart has another process go on from what is stored.
 func (w *world) restart() {
-	w.Guard = plan.NewGuard(w.counted, func() float64 { return 0.3 })
+	w.Guard = plan.NewGuard(w.counted, func(string) float64 { return 0.3 })
 	w.Recall(w.stored)
 }
 
@@ -122,7 +125,7 @@ func (w *world) setDue(due []object.Ref) {
 
 // counted is Reader.DueRemovals.
 func (w *world) counted(_ string, log plan.RemovalLog, now time.Time) (plan.DueRemovals, bool) {
-	due, gone := plan.DueRemovals{Total: len(w.clones), Approved: w.approved}, log.Recent(now)
+	due, gone := plan.DueRemovals{Total: len(w.clones), Approved: w.approved, ApprovedAt: w.approvedAt}, log.Recent(now)
 	for target := range w.clones {
 		delete(gone, plan.HashOf(target))
 		if w.due[target] {
@@ -189,7 +192,7 @@ func TestTheGuardCountsAgainWhateverChanges(t *testing.T) {
 
 func TestTheGuardSaysOnceThatAnApprovalLetsRemovalsPass(t *testing.T) {
 	w := newWorld(synctest.Targets(0, 6), synctest.Targets(0, 5))
-	w.approved = 5
+	w.approved, w.approvedAt = 5, time.Unix(1, 0)
 	released := w.remove(synctest.Targets(0, 1)[0])
 	require.True(t, released.Pass)
 	require.True(t, released.News)
@@ -200,7 +203,7 @@ func TestTheGuardSaysOnceThatAnApprovalLetsRemovalsPass(t *testing.T) {
 	require.False(t, w.remove(synctest.Targets(2, 3)[0]).News, "counted again")
 
 	small := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 2))
-	small.approved = 5
+	small.approved, small.approvedAt = 5, time.Unix(1, 0)
 	require.False(t, small.remove(synctest.Targets(0, 1)[0]).News, "they would pass without")
 }
 
@@ -250,16 +253,54 @@ func TestRemovalsOneByOneAddUpAndAreHeldUntilTheirCauseGoes(t *testing.T) {
 	require.Equal(t, writes+1, w.writes)
 }
 
-func TestAHoldThatEndsReleasesWhatWasHeld(t *testing.T) {
+func TestAnApprovalIsAboutNoMoreThanWasHeldWhenItCame(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 20), synctest.Targets(0, 8))
+	review := func(due []object.Ref, approved int, at int64) bool {
+		w.setDue(due)
+		w.approved, w.approvedAt = approved, time.Unix(at, 0)
+		w.basis.Generation++
+		w.pass(recountPause)
+		return w.judged((*plan.Guard).Review).Pass
+	}
+	require.False(t, review(synctest.Targets(0, 8), 0, 0))
+	require.False(t, review(synctest.Targets(0, 15), 1000, 1), "7 came with the approval")
+	require.True(t, review(synctest.Targets(0, 7), 1000, 1), "they were held")
+	require.False(t, review(synctest.Targets(0, 15), 1000, 1), "others came after it")
+	require.Equal(t, 8, w.Covered("blog", 1000, time.Unix(1, 0)))
+	require.Equal(t, 1000, w.Covered("blog", 1000, time.Unix(2, 0)), "nobody counted since that one came")
+	require.True(t, review(synctest.Targets(0, 15), 15, 2), "a later one, of what is held now")
+}
+
+// heldThenApproved has five removals that were held, and that the next count lets pass.
+func heldThenApproved(t *testing.T) *world {
+	t.Helper()
 	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 5))
 	require.False(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
-	w.approved = 5
+	w.approved, w.approvedAt = 5, time.Unix(1, 0)
 	w.basis.Generation++
 	w.pass(recountPause)
+	return w
+}
+
+func TestAHoldThatEndsReleasesWhatWasHeld(t *testing.T) {
+	w := heldThenApproved(t)
 	answer := w.judged((*plan.Guard).Review)
 	require.True(t, answer.Pass)
 	require.ElementsMatch(t, synctest.Targets(0, 5), answer.Released)
 	require.Empty(t, w.judged((*plan.Guard).Review).Released, "once")
+}
+
+func TestWhatWasHeldIsReleasedAlsoIfClonesChangeWhileTheEndOfTheHoldIsStored(t *testing.T) {
+	w := heldThenApproved(t)
+	answer := w.Review("blog", w.basis, w.now)
+	w.store(answer.Write)
+	w.Written("blog", true)
+	w.basis.Generation++
+	require.Positive(t, w.judged((*plan.Guard).Review).Wait, "it counts again, not more often than that")
+	require.Equal(t, []string{"blog"}, w.Holding(), "so that it is asked again")
+	w.pass(recountPause)
+	require.ElementsMatch(t, synctest.Targets(0, 5), w.judged((*plan.Guard).Ask).Released)
+	require.Empty(t, w.Holding())
 }
 
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
@@ -346,4 +387,67 @@ func (w *world) kill(dice *rand.Rand) {
 		w.store(answer.Write)
 	}
 	w.restart()
+}
+
+// Names with a hash of the content change with it.
+func TestSourcesThatOthersReplaceAreNoMassRemoval(t *testing.T) {
+	const ten = 10 * time.Minute
+	hour := func(h int) time.Time { return time.Unix(int64(h)*3600, 0) }
+	for sentence, test := range map[string]struct {
+		gone, came int
+		// before are those that came and replaced others at hour 1; all is asked at now.
+		before int
+		now    time.Time
+		// counted is how many sources' removals count.
+		counted int
+		// later is how much later than the clones of those that go the others were created.
+		later time.Duration
+	}{
+		"those that were created together do not replace each other": {gone: 10, came: 10, now: hour(1), counted: 10, later: 20 * time.Second},
+		"one of some minutes later does":                             {gone: 10, came: 4, now: hour(1), counted: 6, later: 5 * time.Minute},
+		"one comes for one that goes":                                {gone: 1, came: 1, now: hour(1)},
+		"more come than go":                                          {gone: 1, came: 3, now: hour(1)},
+		"none comes":                                                 {gone: 2, now: hour(1), counted: 2},
+		"fewer come than go":                                         {gone: 5, came: 2, now: hour(1), counted: 3},
+		"who replaced one replaces no other":                         {gone: 1, came: 1, before: 1, now: hour(1).Add(time.Minute), counted: 1},
+		"what came since replaces another":                           {gone: 1, came: 2, before: 1, now: hour(1).Add(time.Minute)},
+		"what was replaced is still replaced":                        {gone: 1, came: 1, before: -1, now: hour(1).Add(5 * time.Minute)},
+		"and gives its replacement to no second":                     {gone: 2, came: 1, before: -1, now: hour(1).Add(5 * time.Minute), counted: 1},
+		"but not for ever, as when it came back":                     {gone: 1, came: 0, before: -1, now: hour(2), counted: 1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var log plan.RemovalLog
+			ask := func(from, gone, came int, now time.Time) plan.DueRemovals {
+				bySource, sources := map[object.Ref]*plan.Gone{}, []plan.Came(nil)
+				created := hour(1).Add(-ten)
+				for _, source := range synctest.Targets(from, from+gone) {
+					bySource[source] = &plan.Gone{}
+					for i, clone := range synctest.Targets(100*from, 100*from+4) {
+						bySource[source].Add(clone, created.Add(time.Duration(i%2)*ten))
+					}
+				}
+				for i := range came {
+					sources = append(sources, plan.Came{UID: types.UID(fmt.Sprint("uid-", i)), At: created.Add(cmp.Or(test.later, ten))})
+				}
+				due := plan.DueRemovals{Total: 40}
+				due.AddGone(log, bySource, sources, now)
+				return due
+			}
+			if test.before != 0 { // one source was replaced, and the same one or the next one is gone now
+				w := newWorld(nil, nil)
+				guard := plan.NewGuard(func(string, plan.RemovalLog, time.Time) (plan.DueRemovals, bool) {
+					return ask(0, 1, 1, hour(1)), true
+				}, func(string) float64 { return 0.3 })
+				answer := guard.Ask("blog", w.basis, hour(1))
+				w.store(answer.Write)
+				log = w.stored["blog"]
+			}
+			from := max(test.before, 0)
+			due := ask(from, test.gone, test.came, test.now)
+			require.Len(t, due.Targets, 4*test.counted)
+			require.Len(t, due.Replaced, 4*(test.gone-test.counted))
+			require.Equal(t, test.counted > 3, due.Ruling(log, 0.3) == plan.RemovalsHeld)
+			require.Equal(t, test.counted > 0, due.Ruling(log, 0) == plan.RemovalsHeld, "also where every removal is held")
+		})
+	}
 }

@@ -15,6 +15,15 @@ func Plan(s State) Decision {
 	if decision, unwanted := s.Unwanted(); unwanted {
 		return decision
 	}
+	decision := s.unlessSuspended(s.wanted())
+	if decision.Writes() {
+		decision.Desired = s.Candidates[0].Desired(s.Namespace.Name)
+	}
+	return decision
+}
+
+// wanted returns the decision for a target that a rule with a source wants a clone at.
+func (s State) wanted() Decision {
 	candidate := s.Candidates[0]
 	if obstacle := s.blocked(candidate); obstacle != nil {
 		return *obstacle
@@ -23,11 +32,23 @@ func Plan(s State) Decision {
 	if wanted.tooLarge != nil {
 		return *wanted.tooLarge
 	}
-	decision := s.converge(candidate, wanted)
-	if decision.Writes() {
-		decision.Desired = candidate.Desired(s.Namespace.Name)
+	return s.converge(candidate, wanted)
+}
+
+// unlessSuspended returns decision, or no write while the first rule that wants the target,
+// or the one that the clone is of, is suspended.
+func (s State) unlessSuspended(decision Decision) Decision {
+	var rule *spec.Rule
+	if len(s.Candidates) > 0 {
+		rule = s.Candidates[0].Rule
 	}
-	return decision
+	if s.Former != nil && s.Former.Suspended {
+		rule = s.Former
+	}
+	if rule == nil || !rule.Suspended || !decision.Writes() {
+		return decision
+	}
+	return Decision{Action: Leave, Reason: Suspended, Message: fmt.Sprintf("rule %q is suspended; without that, the action would be %s (%s)", rule.Name, decision.Action, decision.Reason)}
 }
 
 // Unwanted returns the decision for a target that no rule wants a clone at. unwanted is
@@ -37,9 +58,9 @@ func (s State) Unwanted() (decision Decision, unwanted bool) {
 	case s.Namespace == nil || s.Namespace.Terminating:
 		return leave(NamespaceGone), true
 	case len(s.Candidates) == 0:
-		return s.orphaned(), true
+		return s.unlessSuspended(s.orphaned()), true
 	case s.Candidates[0].Source == nil:
-		return s.withoutSource(s.Candidates[0].Rule), true
+		return s.unlessSuspended(s.withoutSource(s.Candidates[0].Rule)), true
 	default:
 		return Decision{}, false
 	}
@@ -143,7 +164,7 @@ func (s State) heldContent(candidate Candidate) *Decision {
 // the rule had the check that it fails.
 func (s State) hasContentOf(candidate Candidate) bool {
 	clone := s.clone()
-	return clone != nil && candidate.wanted().hasPayloadOf(clone)
+	return clone != nil && candidate.wanted().HasPayloadOf(clone)
 }
 
 // converge returns the write that makes the target match the rule and the source.
@@ -172,7 +193,7 @@ func (s State) takeOver(candidate Candidate, found *object.Digested, wanted *Wan
 	if found == nil || candidate.Rule.OnConflict == spec.ConflictSkip {
 		return conflict(candidate.Rule)
 	}
-	if candidate.Rule.OnConflict == spec.ConflictAdoptIfEqual && !wanted.hasPayloadOf(found) {
+	if candidate.Rule.OnConflict == spec.ConflictAdoptIfEqual && !wanted.HasPayloadOf(found) {
 		return conflict(candidate.Rule)
 	}
 	if needsNew(wanted, found) {
@@ -208,10 +229,10 @@ func changesImmutable(wanted *Wanted, live *object.Digested) bool {
 }
 
 func conflict(rule *spec.Rule) Decision {
-	what := "is not managed by Headwater"
+	what, choices := "is not managed by Headwater", "AdoptIfEqual or Overwrite"
 	if rule.OnConflict == spec.ConflictAdoptIfEqual {
-		what += " and differs from the source"
+		what, choices = what+" and differs from the source", string(spec.ConflictOverwrite)
 	}
 	return *refuse(Conflict, fmt.Sprintf(
-		"rule %q wants to clone here, but this object %s; delete or rename it, or exclude the namespace", rule.Name, what))
+		"rule %q wants to clone here, but this object %s; delete or rename it, exclude the namespace, or set sync.onConflict to %s", rule.Name, what, choices))
 }

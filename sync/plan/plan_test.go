@@ -34,38 +34,32 @@ func TestPlan(t *testing.T) {
 		action plan.Action
 		reason plan.Reason
 	}{
-		"a namespace without the clone gets it":        {action: plan.Create, reason: plan.Missing},
-		"a clone that is right needs no write":         {state: inSync, action: plan.Leave, reason: plan.InSync},
-		"another version of the source is no reason":   {state: ofAnotherVersion, action: plan.Leave, reason: plan.InSync},
-		"a terminating namespace is left alone":        {state: func(_ *testing.T, s *plan.State) { s.Namespace = &plan.Namespace{Name: "team-a", Terminating: true} }, action: plan.Leave, reason: plan.NamespaceGone},
-		"a namespace that is gone is left alone":       {state: func(_ *testing.T, s *plan.State) { s.Namespace = nil }, action: plan.Leave, reason: plan.NamespaceGone},
-		"kube-* is excluded unless the rule says so":   {state: inNamespace("kube-public"), action: plan.Leave, reason: plan.NotSelected},
-		"the source namespace never gets a clone":      {state: inNamespace("platform"), action: plan.Leave, reason: plan.NotSelected},
-		"Headwater's own namespace never gets a clone": {state: inNamespace("headwater-system"), action: plan.Leave, reason: plan.NotSelected},
-		"a rule that is gone leaves its clones":        {state: withoutRule, action: plan.Leave, reason: plan.RuleRemoved},
-		"a rule that is gone takes its clones if it said so": {
-			rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: withoutRule, action: plan.Remove, reason: plan.RuleRemoved,
-		},
-		"a rule that names another source leaves its old clones": {state: withoutClaim(anotherSource), action: plan.Leave, reason: plan.RuleChanged},
-		"a rule that names another source takes its old clones if told": {
-			rule:  func(c *spec.Config) { c.OnRuleRemoved = spec.Delete },
-			state: withoutClaim(anotherSource), action: plan.Remove, reason: plan.RuleChanged,
-		},
+		"a namespace without the clone gets it":                         {action: plan.Create, reason: plan.Missing},
+		"a clone that is right needs no write":                          {state: inSync, action: plan.Leave, reason: plan.InSync},
+		"another version of the source is no reason":                    {state: ofAnotherVersion, action: plan.Leave, reason: plan.InSync},
+		"a suspended rule creates nothing":                              {state: suspended(func(*testing.T, *plan.State) {}), action: plan.Leave, reason: plan.Suspended},
+		"a suspended rule deletes nothing for its source":               {rule: func(c *spec.Config) { c.OnSourceDeleted = spec.Delete }, state: suspended(withoutSource), action: plan.Leave, reason: plan.Suspended},
+		"a suspended rule deletes nothing for a namespace":              {rule: func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} }, state: suspended(inSync), action: plan.Leave, reason: plan.Suspended},
+		"a clone of a suspended rule that is right is right":            {state: suspended(inSync), action: plan.Leave, reason: plan.InSync},
+		"a suspended rule that is gone is suspended no more":            {rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: suspended(withoutRule), action: plan.Remove, reason: plan.RuleRemoved},
+		"a terminating namespace is left alone":                         {state: func(_ *testing.T, s *plan.State) { s.Namespace = &plan.Namespace{Name: "team-a", Terminating: true} }, action: plan.Leave, reason: plan.NamespaceGone},
+		"a namespace that is gone is left alone":                        {state: func(_ *testing.T, s *plan.State) { s.Namespace = nil }, action: plan.Leave, reason: plan.NamespaceGone},
+		"kube-* is excluded unless the rule says so":                    {state: inNamespace("kube-public"), action: plan.Leave, reason: plan.NotSelected},
+		"the source namespace never gets a clone":                       {state: inNamespace("platform"), action: plan.Leave, reason: plan.NotSelected},
+		"Headwater's own namespace never gets a clone":                  {state: inNamespace("headwater-system"), action: plan.Leave, reason: plan.NotSelected},
+		"a rule that is gone leaves its clones":                         {state: withoutRule, action: plan.Leave, reason: plan.RuleRemoved},
+		"a rule that is gone takes its clones if it said so":            {rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: withoutRule, action: plan.Remove, reason: plan.RuleRemoved},
+		"a rule that names another source leaves its old clones":        {state: withoutClaim(anotherSource), action: plan.Leave, reason: plan.RuleChanged},
+		"a rule that names another source takes its old clones if told": {rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: withoutClaim(anotherSource), action: plan.Remove, reason: plan.RuleChanged},
 		"a rule that names its clones otherwise takes its old clones if told": {
 			rule:  func(c *spec.Config) { c.OnRuleRemoved = spec.Delete },
 			state: withoutClaim(func(r *spec.Rule) { r.Target.Name = "other" }), action: plan.Remove, reason: plan.RuleChanged,
 		},
-		"a source that lost its label takes its clones if told": {
-			rule:  func(c *spec.Config) { c.OnSourceDeleted = spec.Delete },
-			state: withoutClaim(bySelector), action: plan.Remove, reason: plan.SourceDeleted,
-		},
-		"a source that lost its label leaves its clones": {state: withoutClaim(bySelector), action: plan.Leave, reason: plan.SourceDeleted},
-		"a source that is gone leaves its clones":        {state: withoutSource, action: plan.Leave, reason: plan.SourceDeleted},
-		"a source that never was calls for nothing":      {state: func(_ *testing.T, s *plan.State) { s.Candidates[0].Source = nil }, action: plan.Leave, reason: plan.SourceDeleted},
-		"a source that is gone takes its clones if told": {
-			rule:  func(c *spec.Config) { c.OnSourceDeleted = spec.Delete },
-			state: withoutSource, action: plan.Remove, reason: plan.SourceDeleted,
-		},
+		"a source that lost its label takes its clones if told": {rule: func(c *spec.Config) { c.OnSourceDeleted = spec.Delete }, state: withoutClaim(bySelector), action: plan.Remove, reason: plan.SourceDeleted},
+		"a source that lost its label leaves its clones":        {state: withoutClaim(bySelector), action: plan.Leave, reason: plan.SourceDeleted},
+		"a source that is gone leaves its clones":               {state: withoutSource, action: plan.Leave, reason: plan.SourceDeleted},
+		"a source that never was calls for nothing":             {state: func(_ *testing.T, s *plan.State) { s.Candidates[0].Source = nil }, action: plan.Leave, reason: plan.SourceDeleted},
+		"a source that is gone takes its clones if told":        {rule: func(c *spec.Config) { c.OnSourceDeleted = spec.Delete }, state: withoutSource, action: plan.Remove, reason: plan.SourceDeleted},
 		"a rule that is gone takes its clone from another whose source is not there": {
 			rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete }, state: behindAnother(withoutRule), action: plan.Remove, reason: plan.RuleRemoved,
 		},
@@ -78,21 +72,17 @@ func TestPlan(t *testing.T) {
 			},
 			state: behindAnother(inSync), action: plan.Leave, reason: plan.OtherRule,
 		},
-		"a namespace that no longer matches loses its clone": {
-			rule:  func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} },
-			state: inSync, action: plan.Remove, reason: plan.NamespaceUnmatched,
-		},
+		"a namespace that no longer matches loses its clone": {rule: func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} }, state: inSync, action: plan.Remove, reason: plan.NamespaceUnmatched},
 		"a namespace that no longer matches keeps its clone if told": {
 			rule:  func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"}; c.OnNamespaceUnmatched = spec.Retain },
 			state: inSync, action: plan.Leave, reason: plan.NamespaceUnmatched,
 		},
 		"another rule's clone is not deleted where this rule does not match": {
 			rule: func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} },
-			state: func(t *testing.T, s *plan.State) {
-				inSync(t, s)
+			state: synced(func(s *plan.State) {
 				s.Clone.Annotations[mark.Rule] = "other"
 				s.Former = nil
-			}, action: plan.Leave, reason: plan.RuleRemoved,
+			}), action: plan.Leave, reason: plan.RuleRemoved,
 		},
 		"an edited value is put right": {
 			state: func(t *testing.T, s *plan.State) {
@@ -107,29 +97,16 @@ func TestPlan(t *testing.T) {
 			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"a lost annotation of ours is drift": {
-			state: func(t *testing.T, s *plan.State) {
-				inSync(t, s)
+			state: synced(func(s *plan.State) {
 				s.Clone.MadeByUs = true
 				delete(s.Clone.Annotations, mark.Source)
-			}, action: plan.Update, reason: plan.Outdated,
+			}), action: plan.Update, reason: plan.Outdated,
 		},
-		"a clone from before the label of its rule gets it": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); delete(s.Clone.Labels, mark.Rule) }, action: plan.Update, reason: plan.Outdated,
-		},
-		"a label that names another rule is drift": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Labels[mark.Rule] = "other" }, action: plan.Update, reason: plan.Outdated,
-		},
-		"a label that somebody else added is theirs to keep": {
-			state:  func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Labels["team"] = "a" },
-			action: plan.Leave, reason: plan.InSync,
-		},
-		"a source that was recreated is noted on its clones": {
-			state:  func(t *testing.T, s *plan.State) { inSync(t, s); s.Candidates[0].Source.UID = "source-2" },
-			action: plan.Update, reason: plan.Outdated,
-		},
-		"an object that is not ours is a conflict": {
-			state: func(_ *testing.T, s *plan.State) { s.Taken = true }, action: plan.Refuse, reason: plan.Conflict,
-		},
+		"a clone from before the label of its rule gets it":  {state: synced(func(s *plan.State) { delete(s.Clone.Labels, mark.Rule) }), action: plan.Update, reason: plan.Outdated},
+		"a label that names another rule is drift":           {state: synced(func(s *plan.State) { s.Clone.Labels[mark.Rule] = "other" }), action: plan.Update, reason: plan.Outdated},
+		"a label that somebody else added is theirs to keep": {state: synced(func(s *plan.State) { s.Clone.Labels["team"] = "a" }), action: plan.Leave, reason: plan.InSync},
+		"a source that was recreated is noted on its clones": {state: synced(func(s *plan.State) { s.Candidates[0].Source.UID = "source-2" }), action: plan.Update, reason: plan.Outdated},
+		"an object that is not ours is a conflict":           {state: func(_ *testing.T, s *plan.State) { s.Taken = true }, action: plan.Refuse, reason: plan.Conflict},
 		"a rule that adopts what is equal takes over an equal object": {
 			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictAdoptIfEqual },
 			state: func(t *testing.T, s *plan.State) {
@@ -159,18 +136,10 @@ func TestPlan(t *testing.T) {
 			rule:  func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
 			state: func(_ *testing.T, s *plan.State) { s.Taken = true }, action: plan.Refuse, reason: plan.Conflict,
 		},
-		"a clone that lost its label is known by its field manager": {
-			state: func(_ *testing.T, s *plan.State) { s.Taken, s.MadeByUs = true, true }, action: plan.Update, reason: plan.Unmarked,
-		},
-		"a clone that lost its label is put right": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); unlabel(s); s.Found.Digests = nil }, action: plan.Update, reason: plan.Unmarked,
-		},
-		"what only its field manager says is ours is not deleted, to change what cannot be": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: plan.Refuse, reason: plan.Conflict,
-		},
-		"what only its field manager says is ours is not deleted, to change its type": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); unlabel(s); s.Found.Type = "example.org/own" }, action: plan.Refuse, reason: plan.Conflict,
-		},
+		"a clone that lost its label is known by its field manager":                         {state: func(_ *testing.T, s *plan.State) { s.Taken, s.MadeByUs = true, true }, action: plan.Update, reason: plan.Unmarked},
+		"a clone that lost its label is put right":                                          {state: synced(func(s *plan.State) { unlabel(s); s.Found.Digests = nil }), action: plan.Update, reason: plan.Unmarked},
+		"what only its field manager says is ours is not deleted, to change what cannot be": {state: synced(func(s *plan.State) { unlabel(s); s.Found.Immutable = true }), action: plan.Refuse, reason: plan.Conflict},
+		"what only its field manager says is ours is not deleted, to change its type":       {state: synced(func(s *plan.State) { unlabel(s); s.Found.Type = "example.org/own" }), action: plan.Refuse, reason: plan.Conflict},
 		"nor is it with the label and without readable marks": {
 			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
@@ -179,12 +148,9 @@ func TestPlan(t *testing.T) {
 		},
 		"a rule that overwrites recreates it": {
 			rule:  func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); unlabel(s); s.Found.Immutable = true }, action: plan.Recreate, reason: plan.TakenOver,
+			state: synced(func(s *plan.State) { unlabel(s); s.Found.Immutable = true }), action: plan.Recreate, reason: plan.TakenOver,
 		},
-		"a rule whose name cannot be marks nothing": {
-			state:  func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "not a rule's name" },
-			action: plan.Refuse, reason: plan.Conflict,
-		},
+		"a rule whose name cannot be marks nothing": {state: synced(func(s *plan.State) { s.Clone.Annotations[mark.Rule] = "not a rule's name" }), action: plan.Refuse, reason: plan.Conflict},
 		"a clone is no source": {
 			state: func(t *testing.T, s *plan.State) {
 				mark.Stamp(&s.Candidates[0].Source.ObjectMeta, mark.Clone{Rule: "other", Source: object.Ref{Kind: object.Secret, Namespace: "platform", Name: "first"}})
@@ -196,12 +162,7 @@ func TestPlan(t *testing.T) {
 				s.Clone.Annotations[mark.Source], s.Clone.Annotations[mark.SourceUID] = "Secret/platform/other", "other-1"
 			}, action: plan.Update, reason: plan.Outdated,
 		},
-		"a clone that lost its label and got it back needs no write": {
-			state: func(t *testing.T, s *plan.State) {
-				inSync(t, s)
-				s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true
-			}, action: plan.Leave, reason: plan.InSync,
-		},
+		"a clone that lost its label and got it back needs no write": {state: synced(func(s *plan.State) { s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, true }), action: plan.Leave, reason: plan.InSync},
 		"an object that was taken over, and that the cache still shows without the label, needs no write": {
 			rule: func(c *spec.Config) { c.OnConflict = spec.ConflictOverwrite },
 			state: func(t *testing.T, s *plan.State) {
@@ -216,34 +177,12 @@ func TestPlan(t *testing.T) {
 				s.Candidates[0].Source = synctest.Source(t, nil)
 			}, action: plan.Hold, reason: plan.SourceEmptied,
 		},
-		"the label alone does not make an object ours": {
-			state: func(t *testing.T, s *plan.State) {
-				inSync(t, s)
-				s.Clone.Annotations = nil
-			}, action: plan.Refuse, reason: plan.Conflict,
-		},
-		"the first rule in the file wins a place from another's clone": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Annotations[mark.Rule] = "later" }, action: plan.Update, reason: plan.Outdated,
-		},
-		"a label that the rule no longer adds goes": {
-			state: func(t *testing.T, s *plan.State) {
-				inSync(t, s)
-				s.Clone.Labels["once"], s.Clone.LabelsByUs = "added", []string{"once"}
-			}, action: plan.Update, reason: plan.Outdated,
-		},
-		"a mark that no longer applies goes": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }, action: plan.Update, reason: plan.Outdated,
-		},
-		"a clone that is being deleted is recreated afterwards": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); plantest.Terminate(s) }, action: plan.Leave, reason: plan.CloneTerminating,
-		},
-		"a change of type needs a new object": {
-			state: func(t *testing.T, s *plan.State) {
-				inSync(t, s)
-				s.Candidates[0].Source.Content.Type = "kubernetes.io/basic-auth"
-			},
-			action: plan.Recreate, reason: plan.TypeChanged,
-		},
+		"the label alone does not make an object ours":                 {state: synced(func(s *plan.State) { s.Clone.Annotations = nil }), action: plan.Refuse, reason: plan.Conflict},
+		"the first rule in the file wins a place from another's clone": {state: synced(func(s *plan.State) { s.Clone.Annotations[mark.Rule] = "later" }), action: plan.Update, reason: plan.Outdated},
+		"a label that the rule no longer adds goes":                    {state: synced(func(s *plan.State) { s.Clone.Labels["once"], s.Clone.LabelsByUs = "added", []string{"once"} }), action: plan.Update, reason: plan.Outdated},
+		"a mark that no longer applies goes":                           {state: synced(func(s *plan.State) { s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }), action: plan.Update, reason: plan.Outdated},
+		"a clone that is being deleted is recreated afterwards":        {state: synced(func(s *plan.State) { plantest.Terminate(s) }), action: plan.Leave, reason: plan.CloneTerminating},
+		"a change of type needs a new object":                          {state: synced(func(s *plan.State) { s.Candidates[0].Source.Content.Type = "kubernetes.io/basic-auth" }), action: plan.Recreate, reason: plan.TypeChanged},
 		"an immutable clone that differs needs a new object": {
 			state: func(t *testing.T, s *plan.State) {
 				old := synctest.Source(t, map[string]string{"user": "blog"})
@@ -251,10 +190,7 @@ func TestPlan(t *testing.T) {
 				s.Clone = cloneOf(t, s.Candidates[0].Rule, old, "team-a")
 			}, action: plan.Recreate, reason: plan.WasImmutable,
 		},
-		"a mutable clone of a source made immutable is updated": {
-			state:  func(t *testing.T, s *plan.State) { inSync(t, s); s.Candidates[0].Source.Content.Immutable = true },
-			action: plan.Update, reason: plan.Outdated,
-		},
+		"a mutable clone of a source made immutable is updated": {state: synced(func(s *plan.State) { s.Candidates[0].Source.Content.Immutable = true }), action: plan.Update, reason: plan.Outdated},
 		"an emptied source is not propagated": {
 			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Candidates[0].Source = synctest.Source(t, nil) }, action: plan.Hold, reason: plan.SourceEmptied,
 		},
@@ -264,23 +200,15 @@ func TestPlan(t *testing.T) {
 				s.Candidates[0].Source, s.Candidates[0].Approved = synctest.Source(t, nil), true
 			}, action: plan.Update, reason: plan.Outdated,
 		},
-		"a source being deleted is no longer the truth": {
-			state: func(t *testing.T, s *plan.State) {
-				s.Candidates[0].Source.DeletionTimestamp = &metav1.Time{}
-			}, action: plan.Leave, reason: plan.SourceTerminating,
-		},
-		"a key that the source lacks holds the clone": {
-			rule: func(c *spec.Config) { c.Target.Keys = []spec.KeyMapping{{From: "tls.crt"}} }, action: plan.Hold, reason: plan.KeyMissing,
-		},
+		"a source being deleted is no longer the truth": {state: func(t *testing.T, s *plan.State) { s.Candidates[0].Source.DeletionTimestamp = &metav1.Time{} }, action: plan.Leave, reason: plan.SourceTerminating},
+		"a key that the source lacks holds the clone":   {rule: func(c *spec.Config) { c.Target.Keys = []spec.KeyMapping{{From: "tls.crt"}} }, action: plan.Hold, reason: plan.KeyMissing},
 		"invalid content reaches no clone": {
 			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				s.Candidates[0].Source, s.Candidates[0].Invalid = synctest.Source(t, map[string]string{"user": "other"}), invalidUser
 			}, action: plan.Hold, reason: plan.Invalid,
 		},
-		"invalid content reaches no namespace without a clone": {
-			state: func(_ *testing.T, s *plan.State) { s.Candidates[0].Invalid = invalidUser }, action: plan.Hold, reason: plan.Invalid,
-		},
+		"invalid content reaches no namespace without a clone": {state: func(_ *testing.T, s *plan.State) { s.Candidates[0].Invalid = invalidUser }, action: plan.Hold, reason: plan.Invalid},
 		"invalid content is held even if emptying the clones was approved": {
 			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
@@ -289,22 +217,18 @@ func TestPlan(t *testing.T) {
 				}
 			}, action: plan.Hold, reason: plan.Invalid,
 		},
-		"a clone that has the invalid content already is in sync": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Candidates[0].Invalid = invalidUser }, action: plan.Leave, reason: plan.InSync,
-		},
+		"a clone that has the invalid content already is in sync": {state: synced(func(s *plan.State) { s.Candidates[0].Invalid = invalidUser }), action: plan.Leave, reason: plan.InSync},
 		"a clone that has the invalid content already follows the metadata": {
-			state: func(t *testing.T, s *plan.State) {
-				inSync(t, s)
+			state: synced(func(s *plan.State) {
 				s.Clone.Annotations[mark.Rule] = "former"
 				s.Candidates[0].Invalid = invalidUser
-			}, action: plan.Update, reason: plan.Outdated,
+			}), action: plan.Update, reason: plan.Outdated,
 		},
 		"a terminating namespace needs no valid source": {
-			state: func(t *testing.T, s *plan.State) {
-				inSync(t, s)
+			state: synced(func(s *plan.State) {
 				s.Namespace = &plan.Namespace{Name: s.Namespace.Name, Terminating: true}
 				s.Candidates[0].Invalid = invalidUser
-			}, action: plan.Leave, reason: plan.NamespaceGone,
+			}), action: plan.Leave, reason: plan.NamespaceGone,
 		},
 		"a service account token is never cloned": {
 			state: func(_ *testing.T, s *plan.State) {
@@ -312,10 +236,7 @@ func TestPlan(t *testing.T) {
 			},
 			action: plan.Refuse, reason: plan.ForbiddenType,
 		},
-		"a source in kube-system stays there": {
-			state:  func(_ *testing.T, s *plan.State) { s.Candidates[0].Source.Namespace = "kube-system" },
-			action: plan.Refuse, reason: plan.SystemNamespace,
-		},
+		"a source in kube-system stays there": {state: func(_ *testing.T, s *plan.State) { s.Candidates[0].Source.Namespace = "kube-system" }, action: plan.Refuse, reason: plan.SystemNamespace},
 		"a source in Headwater's own namespace stays there": {
 			state: func(t *testing.T, s *plan.State) {
 				t.Helper()
@@ -333,14 +254,8 @@ func TestPlan(t *testing.T) {
 				s.Candidates[0].Rule.Source.AllowSystemNamespace = true
 			}, action: plan.Create, reason: plan.Missing,
 		},
-		"more annotations than the API server stores are refused": {
-			rule:   func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10)} },
-			action: plan.Refuse, reason: plan.TooLarge,
-		},
-		"what the API server just stores is cloned": {
-			rule:   func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 255<<10)} },
-			action: plan.Create, reason: plan.Missing,
-		},
+		"more annotations than the API server stores are refused": {rule: func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10)} }, action: plan.Refuse, reason: plan.TooLarge},
+		"what the API server just stores is cloned":               {rule: func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 255<<10)} }, action: plan.Create, reason: plan.Missing},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			state := stateOf(synctest.Rule(t, test.rule), synctest.Source(t, data), teamA)
@@ -362,6 +277,20 @@ func withoutRule(t *testing.T, s *plan.State) {
 	t.Helper()
 	inSync(t, s)
 	s.Candidates, s.Former = nil, nil
+}
+
+// suspended suspends every rule of the state that change makes.
+func suspended(change func(*testing.T, *plan.State)) func(*testing.T, *plan.State) {
+	return func(t *testing.T, s *plan.State) {
+		t.Helper()
+		change(t, s)
+		for _, candidate := range s.Candidates {
+			candidate.Rule.Suspended = true
+		}
+		if s.Former != nil {
+			s.Former.Suspended = true
+		}
+	}
 }
 
 func withoutSource(t *testing.T, s *plan.State) {
@@ -415,6 +344,15 @@ func foreign(t *testing.T, source *object.Full) *object.Digested {
 func inSync(t *testing.T, s *plan.State) {
 	t.Helper()
 	plantest.InSync(t, s)
+}
+
+// synced has the clone in place, and then the change made.
+func synced(change func(*plan.State)) func(*testing.T, *plan.State) {
+	return func(t *testing.T, s *plan.State) {
+		t.Helper()
+		inSync(t, s)
+		change(s)
+	}
 }
 
 func ofAnotherVersion(t *testing.T, s *plan.State) {

@@ -35,13 +35,18 @@ type RemovalLog struct {
 	// removed holds the times of recent removals without an approval, by HashOf.
 	// Entries are kept as long as a hold lasts.
 	removed map[uint64]time.Time
+	// replaced holds the sources of a selector whose removal did not count because
+	// another source came, by HashOf.
+	replaced map[uint64]replacement
 }
 
 // HashOf returns the short form of target in a RemovalLog, which may have
 // thousands of entries.
-func HashOf(target object.Ref) uint64 {
+func HashOf(target object.Ref) uint64 { return hashOf(target.String()) }
+
+func hashOf(text string) uint64 {
 	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(target.String()))
+	_, _ = hash.Write([]byte(text))
 	return hash.Sum64()
 }
 
@@ -61,7 +66,9 @@ func (l RemovalLog) Recent(now time.Time) map[uint64]time.Time {
 }
 
 // empty reports whether l need not be stored any more.
-func (l RemovalLog) empty(now time.Time) bool { return !l.Holding() && len(l.Recent(now)) == 0 }
+func (l RemovalLog) empty(now time.Time) bool {
+	return !l.Holding() && len(l.Recent(now)) == 0 && len(l.replaced) == 0
+}
 
 // after returns the log to store before the ruling on due is carried out.
 func (l RemovalLog) after(due DueRemovals, ruling ruling, now time.Time) RemovalLog {
@@ -71,7 +78,7 @@ func (l RemovalLog) after(due DueRemovals, ruling ruling, now time.Time) Removal
 		}
 		return l
 	}
-	next := RemovalLog{removed: map[uint64]time.Time{}}
+	next := RemovalLog{removed: map[uint64]time.Time{}, replaced: due.replacements}
 	for hash, at := range l.removed {
 		if next.counts(at, now) {
 			next.removed[hash] = at
@@ -96,6 +103,11 @@ func (l RemovalLog) covers(next RemovalLog) bool {
 			return false
 		}
 	}
+	for source, by := range next.replaced {
+		if l.replaced[source].by != by.by {
+			return false
+		}
+	}
 	return true
 }
 
@@ -104,13 +116,20 @@ type storedLog struct {
 	HeldSince    *time.Time     `json:"heldSince,omitempty"`
 	ClonesAtHold int            `json:"of,omitempty"`
 	Removed      []storedHashes `json:"removed,omitempty"`
+	Replaced     []storedPairs  `json:"replaced,omitempty"`
 }
 
-// storedHashes holds the hashes of clones that were removed at one time, 8 bytes
-// each.
+// storedHashes holds the hashes of clones that were removed at one time, 8 bytes each.
 type storedHashes struct {
 	At     time.Time `json:"at"`
 	Clones []byte    `json:"clones"`
+}
+
+// storedPairs holds the hashes of sources that were replaced at one time: 8 bytes each, and
+// 8 of what replaced it.
+type storedPairs struct {
+	At      time.Time `json:"at"`
+	Sources []byte    `json:"sources"`
 }
 
 // MarshalText returns l as JSON. The same l always gives the same text.
@@ -120,18 +139,20 @@ func (l RemovalLog) MarshalText() ([]byte, error) {
 		since := l.heldSince.Round(0).UTC()
 		stored.HeldSince = &since
 	}
-	byTime := map[time.Time][]uint64{}
-	for hash, at := range l.removed {
-		at = at.Round(0).UTC()
-		byTime[at] = append(byTime[at], hash)
+	removed, replaced := map[time.Time][]byte{}, map[time.Time][]byte{}
+	for _, hash := range slices.Sorted(maps.Keys(l.removed)) {
+		at := l.removed[hash].Round(0).UTC()
+		removed[at] = binary.BigEndian.AppendUint64(removed[at], hash)
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(byTime), time.Time.Compare) {
-		batch := storedHashes{At: at}
-		slices.Sort(byTime[at])
-		for _, hash := range byTime[at] {
-			batch.Clones = binary.BigEndian.AppendUint64(batch.Clones, hash)
-		}
-		stored.Removed = append(stored.Removed, batch)
+	for _, hash := range slices.Sorted(maps.Keys(l.replaced)) {
+		at := l.replaced[hash].at.Round(0).UTC()
+		replaced[at] = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(replaced[at], hash), l.replaced[hash].by)
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(removed), time.Time.Compare) {
+		stored.Removed = append(stored.Removed, storedHashes{at, removed[at]})
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(replaced), time.Time.Compare) {
+		stored.Replaced = append(stored.Replaced, storedPairs{at, replaced[at]})
 	}
 	return json.Marshal(stored)
 }
@@ -142,13 +163,18 @@ func (l *RemovalLog) UnmarshalText(text []byte) error {
 	if err := json.Unmarshal(text, &stored); err != nil {
 		return fmt.Errorf("parse the removal record: %w", err)
 	}
-	*l = RemovalLog{clonesAtHold: stored.ClonesAtHold, removed: map[uint64]time.Time{}}
+	*l = RemovalLog{clonesAtHold: stored.ClonesAtHold, removed: map[uint64]time.Time{}, replaced: map[uint64]replacement{}}
 	if stored.HeldSince != nil {
 		l.heldSince = *stored.HeldSince
 	}
 	for _, batch := range stored.Removed {
 		for hashes := batch.Clones; len(hashes) >= 8; hashes = hashes[8:] {
 			l.removed[binary.BigEndian.Uint64(hashes)] = batch.At
+		}
+	}
+	for _, batch := range stored.Replaced {
+		for pairs := batch.Sources; len(pairs) >= 16; pairs = pairs[16:] {
+			l.replaced[binary.BigEndian.Uint64(pairs)] = replacement{binary.BigEndian.Uint64(pairs[8:]), batch.At}
 		}
 	}
 	return nil
@@ -168,11 +194,17 @@ const (
 // DueRemovals describes the due removals of one rule.
 type DueRemovals struct {
 	Targets []object.Ref
+	// Replaced are further due removals, which do not count: their source is gone,
+	// and another one came. They wait while Targets are held.
+	Replaced []object.Ref
+	// replacements are all that are in force with these.
+	replacements map[uint64]replacement
 	// Total is how many clones the rule has. Gone is how many more it had that were
 	// removed recently and count together with Targets.
 	Total, Gone int
-	// Approved is how many removals a user has approved.
-	Approved int
+	// Approved is how many removals a user has approved, at ApprovedAt.
+	Approved   int
+	ApprovedAt time.Time
 }
 
 // Ruling decides whether the removals are held; nothing else does. A hold ends
@@ -185,9 +217,9 @@ func (d DueRemovals) Ruling(log RemovalLog, maxFraction float64) ruling {
 	}
 	few := due+d.Gone <= fewRemovals && maxFraction > 0
 	switch {
-	case due == 0:
+	case due == 0 && len(d.Replaced) == 0:
 		return nothingDue
-	case few || maxFraction >= 1 || float64(due+d.Gone) <= maxFraction*float64(of):
+	case due == 0 || few || maxFraction >= 1 || float64(due+d.Gone) <= maxFraction*float64(of):
 		return removalsPass
 	case due <= d.Approved:
 		return removalsApproved
@@ -198,10 +230,13 @@ func (d DueRemovals) Ruling(log RemovalLog, maxFraction float64) ruling {
 
 // Decision returns the decision that replaces a held removal.
 func (d DueRemovals) Decision(rule string) Decision {
-	before := ""
+	before, beside := "", ""
 	if d.Gone > 0 {
 		before = fmt.Sprintf(" after %d others", d.Gone)
 	}
-	return *hold(MassRemoval, fmt.Sprintf("%d of the %d clones of rule %q are due to be deleted%s, more than safety.maxDeleteFraction allows at once; "+
-		"undo the change, or run `headwater approve %s`", len(d.Targets), d.Total, rule, before, rule))
+	if len(d.Replaced) > 0 {
+		beside = fmt.Sprintf(", beside %d of sources that others replace", len(d.Replaced))
+	}
+	return *hold(MassRemoval, fmt.Sprintf("%d of the %d clones of rule %q are due to be deleted%s%s, more than maxDeleteFraction allows at once; "+
+		"undo the change, or run `headwater approve %s`", len(d.Targets), d.Total, rule, before, beside, rule))
 }

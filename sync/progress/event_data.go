@@ -9,8 +9,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/plural"
 )
 
-// Annotations of Events. Commands read these and never parse the note, so its text
-// may change.
+// Annotations of Events, for programs: the text of the note may change.
 const (
 	// EventRule is the rule of a CloneFailed or Propagated Event.
 	EventRule = mark.Domain + "rule"
@@ -25,16 +24,6 @@ const (
 
 // MaxEventError bounds the copy of an error on an Event, in bytes.
 const MaxEventError = 4096
-
-// FailureOf returns the message of a failed write from the annotations of a
-// CloneFailed Event, in the same words as sync.View; empty if there is none.
-func FailureOf(annotations map[string]string) string {
-	cause := annotations[EventError]
-	if cause == "" {
-		return ""
-	}
-	return cause + Retrying
-}
 
 // Propagation is the result of one change of a source for the clones of a rule.
 type Propagation struct {
@@ -52,20 +41,9 @@ func (p Propagation) String() string {
 	return note
 }
 
-// Annotations returns the annotations of the Event; PropagationOf reads them.
+// Annotations returns the annotations of the Event.
 func (p Propagation) Annotations() map[string]string {
 	return map[string]string{
 		EventRule: p.Rule, eventClones: strconv.Itoa(p.Clones), eventFailing: strconv.Itoa(p.Failing), eventDuration: p.Took.String(),
 	}
-}
-
-// PropagationOf reads the annotations of a Propagated Event; ok is false if one is
-// missing or not valid.
-func PropagationOf(annotations map[string]string) (p Propagation, ok bool) {
-	p.Rule = annotations[EventRule]
-	var errs [3]error
-	p.Clones, errs[0] = strconv.Atoi(annotations[eventClones])
-	p.Failing, errs[1] = strconv.Atoi(annotations[eventFailing])
-	p.Took, errs[2] = time.ParseDuration(annotations[eventDuration])
-	return p, p.Rule != "" && errs == [3]error{}
 }

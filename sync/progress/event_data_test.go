@@ -1,7 +1,6 @@
 package progress_test
 
 import (
-	"maps"
 	"testing"
 	"time"
 
@@ -11,21 +10,6 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-func TestFiguresOfAPropagationAreReadFromAnnotations(t *testing.T) {
-	want := progress.Propagation{Rule: "blog", Clones: 1000, Failing: 3, Took: 61500 * time.Millisecond}
-	got, ok := progress.PropagationOf(want.Annotations())
-	require.True(t, ok)
-	require.Equal(t, want, got)
-	for key := range want.Annotations() {
-		t.Run("without "+key, func(t *testing.T) {
-			incomplete := want.Annotations()
-			maps.DeleteFunc(incomplete, func(k, _ string) bool { return k == key })
-			_, ok := progress.PropagationOf(incomplete)
-			require.False(t, ok)
-		})
-	}
-}
-
 func TestAPropagationIsASentenceWithTheRightPlural(t *testing.T) {
 	for want, p := range map[string]progress.Propagation{
 		`rule "blog": 1 clone written in 1s`:             {Rule: "blog", Clones: 1, Took: time.Second},
@@ -33,11 +17,6 @@ func TestAPropagationIsASentenceWithTheRightPlural(t *testing.T) {
 	} {
 		require.Equal(t, want, p.String())
 	}
-}
-
-func TestAFailureIsReadFromAnnotations(t *testing.T) {
-	require.Equal(t, "exceeded quota; retrying with backoff", progress.FailureOf(map[string]string{progress.EventError: "exceeded quota"}))
-	require.Empty(t, progress.FailureOf(nil))
 }
 
 func TestAnApprovalIsAPlainSentence(t *testing.T) {

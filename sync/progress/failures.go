@@ -45,6 +45,16 @@ func (t *Tracker) markFailed(cloneStatus survey.CloneStatus) survey.CloneStatus 
 	return cloneStatus
 }
 
+// Failure returns why the last write of target failed; empty if it did not.
+func (t *Tracker) Failure(target object.Ref) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if failure, failed := t.failures[target]; failed {
+		return failure.err.Error()
+	}
+	return ""
+}
+
 // LongestFailing returns at most n failing clones, those that have failed longest
 // first.
 func (t *Tracker) LongestFailing(n int) []FailingClone {

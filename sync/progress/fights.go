@@ -1,32 +1,35 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"time"
 
-	"github.com/headwater-k8s/headwater/internal/dedupe"
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Fighting is the reason of the Event and of the CloneStatus about a clone that
-// another client changes or deletes each time Headwater repairs it.
-const Fighting = "Fighting"
+// The reasons of the Event and of the CloneStatus about a clone that is undone each time
+// Headwater writes it: another client changes or deletes it, or admission, such as a
+// mutating policy or webhook, has the API server store something else.
+const (
+	Fighting         plan.Reason = "Fighting"
+	AdmissionChanges plan.Reason = "AdmissionChanges"
+)
 
 const (
 	// quickRepairs is how many repairs of one clone within fightWindow are done
 	// without a pause.
 	quickRepairs = 5
 	fightWindow  = time.Minute
-	// After that, the pause starts at firstPause and doubles with each repair.
+	// After that, and at once if admission undoes them, the pause starts at firstPause and
+	// doubles with each repair.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
 )
-
-// FightEventLasts is the maximum age of the latest Event about a fight that still
-// goes on.
-const FightEventLasts = dedupe.Interval + 2*longestPause
 
 // fight is the recent repairs of one clone.
 type fight struct {
@@ -36,10 +39,15 @@ type fight struct {
 	// pause is the minimum time from the latest repair to the next; zero until
 	// there are quickRepairs.
 	pause time.Duration
-	// note is the note of the latest Event; reported is true if that Event belongs
-	// to the current pause.
+	// reason and note are those of the latest Event; reported is true if that Event
+	// belongs to the current pause.
+	reason   plan.Reason
 	note     string
 	reported bool
+	// undone is what the latest write was for, and action its kind, if admission undid it;
+	// else nil.
+	undone *plan.Wanted
+	action plan.Action
 }
 
 // over reports whether the clone was left unchanged for long enough.
@@ -48,10 +56,11 @@ func (f fight) over(now time.Time) bool { return now.Sub(f.last) > max(fightWind
 // active reports whether another client keeps undoing the repairs.
 func (f fight) active(now time.Time) bool { return f.pause > 0 && !f.over(now) }
 
-// countRepair counts a repair of target.
-func (t *Tracker) countRepair(target object.Ref, now time.Time) {
+// countRepair counts a repair of the outcome's target, or a write that admission undid.
+func (t *Tracker) countRepair(o Outcome, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	target := o.State.Target
 	known, found := t.fights[target]
 	switch {
 	case !found || known.over(now), known.pause == 0 && now.Sub(known.since) > fightWindow:
@@ -60,6 +69,9 @@ func (t *Tracker) countRepair(target object.Ref, now time.Time) {
 		known.pause = min(2*known.pause, longestPause)
 	case known.repairs+1 >= quickRepairs:
 		known.pause = firstPause
+	}
+	if known.undone = nil; o.Undone != "" {
+		known.undone, known.action, known.pause = o.State.Wanted(), o.Decision.Action, max(known.pause, firstPause)
 	}
 	known.repairs++
 	known.last, known.reported = now, false
@@ -82,6 +94,14 @@ func (t *Tracker) pruneFights(now time.Time) {
 	t.pruned = now
 }
 
+// WasUndone reports whether admission undid the same write before.
+func (t *Tracker) WasUndone(state plan.State, decision plan.Decision) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.fights[state.Target]
+	return decision.Desired != nil && known.undone != nil && known.action == decision.Action && known.undone.Equal(&state.Wanted().Common)
+}
+
 // IsFought reports whether another client keeps undoing the repairs of target.
 func (t *Tracker) IsFought(target object.Ref, now time.Time) bool {
 	t.mu.Lock()
@@ -100,12 +120,12 @@ func (t *Tracker) RepairWait(target object.Ref, now time.Time) time.Duration {
 	return max(0, known.last.Add(known.pause).Sub(now))
 }
 
-// FightReported stores the note that was reported about the fight over target.
-func (t *Tracker) FightReported(target object.Ref, note string) {
+// FightReported stores what was reported about the fight over target.
+func (t *Tracker) FightReported(target object.Ref, reason plan.Reason, note string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known, found := t.fights[target]; found {
-		known.note, known.reported = note, true
+		known.reason, known.note, known.reported = reason, note, true
 		t.fights[target] = known
 	}
 }
@@ -123,13 +143,13 @@ func (t *Tracker) markFought(cloneStatus survey.CloneStatus, now time.Time) surv
 	known := t.fights[cloneStatus.Target]
 	if (cloneStatus.Status == survey.Behind || cloneStatus.Status == survey.Drifting) && known.active(now) {
 		cloneStatus.Status, cloneStatus.Since = survey.Fighting, known.since
-		cloneStatus.Decision.Reason, cloneStatus.Decision.Message = Fighting, known.note
+		cloneStatus.Decision.Reason, cloneStatus.Decision.Message = cmp.Or(known.reason, Fighting), known.note
 	}
 	return cloneStatus
 }
 
 var doing = map[Cause]string{
-	edited: "changing this clone", Deleted: "deleting this clone", Unmarked: "removing Headwater's marks from this clone",
+	Edited: "changing this clone", Deleted: "deleting this clone", Unmarked: "removing Headwater's marks from this clone",
 }
 
 // FightNote returns the note of the Event about a fight. manager is the field
@@ -141,4 +161,11 @@ func FightNote(rule string, cause Cause, manager string) string {
 	}
 	return fmt.Sprintf("rule %q: %s keeps %s; Headwater repairs it with increasing pauses of up to %s. "+
 		"Stop that client from writing the clone, or exclude the namespace from the rule", rule, who, does, longestPause)
+}
+
+// AdmissionNote returns the note of the Event about a clone whose field admission changes.
+func AdmissionNote(rule, field string) string {
+	return fmt.Sprintf("rule %q: the API server stores field %s otherwise than Headwater writes it, so a mutating admission policy or webhook changes it; "+
+		"Headwater retries with increasing pauses of up to %s. Exclude objects with the label %s from that policy or webhook, or exclude the namespace from the rule",
+		rule, field, longestPause, mark.CloneLabel)
 }

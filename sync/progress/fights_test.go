@@ -33,7 +33,7 @@ func repair(t *testing.T, tracker *progress.Tracker, namespace string, now time.
 	t.Helper()
 	state := repaired(t, namespace)
 	tracker.NoteChange(plantest.CloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, namespace))
-	_, done := tracker.Settle(state, plan.Plan(state), tracker.ChangeOf(state.Target), now)
+	_, done := tracker.Settle(progress.Outcome{State: state, Decision: plan.Plan(state)}, tracker.ChangeOf(state.Target), now)
 	require.True(t, done)
 }
 
@@ -62,7 +62,7 @@ func TestRepairsOfOneCloneSlowDown(t *testing.T) {
 	require.False(t, f.IsFought(target, now), "it was left alone for long enough")
 	repair(t, f, "team-a", now)
 	require.Zero(t, f.RepairWait(target, now))
-	f.FightReported(target, "rival")
+	f.FightReported(target, progress.Fighting, "rival")
 	f.ForgetFights(now)
 	require.True(t, f.IsFightReported(target))
 	f.ForgetFights(now.Add(2 * time.Minute))
@@ -87,11 +87,11 @@ func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
 	for range quickRepairs {
 		repair(t, f, "team-a", now)
 	}
-	f.FightReported(target, "rival")
+	f.FightReported(target, progress.Fighting, "rival")
 	due := survey.CloneStatus{Target: target, Status: survey.Drifting, Decision: plan.Decision{Action: plan.Update, Reason: plan.Outdated}}
 	shown := f.Mark(due, now)
 	require.Equal(t, survey.Fighting, shown.Status)
-	require.Equal(t, plan.Reason(progress.Fighting), shown.Decision.Reason)
+	require.Equal(t, progress.Fighting, shown.Decision.Reason)
 	require.Equal(t, "rival", shown.Why())
 	right := survey.CloneStatus{Target: target, Status: survey.Current, Decision: plan.Decision{Action: plan.Leave, Reason: plan.InSync}}
 	require.Equal(t, right, f.Mark(right, now))

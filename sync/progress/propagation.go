@@ -23,7 +23,7 @@ type ongoing struct {
 	waiting  map[object.Ref]bool
 	// written is how many clones were written.
 	written int
-	// failing holds the targets whose write failed and is retried.
+	// failing holds the targets whose write failed, or was undone by admission, and is retried.
 	failing map[object.Ref]bool
 }
 
@@ -88,7 +88,7 @@ func (t *Tracker) arrive(o Outcome, now time.Time) []Arrival {
 			continue // the decision was for another revision
 		}
 		won := at == 0 // else another rule wins the target, or no rule wants a clone there
-		wrote, last := change.arrive(target, won && o.Decision.Writes(), won && o.Err != nil)
+		wrote, last := change.arrive(target, won && o.Decision.Writes(), won && o.failed())
 		arrival := Arrival{Key: key, Written: wrote}
 		if wrote {
 			arrival.Took = now.Sub(change.began)
@@ -105,6 +105,9 @@ func (t *Tracker) arrive(o Outcome, now time.Time) []Arrival {
 	}
 	return arrivals
 }
+
+// failed reports whether the clone does not have what was to be written.
+func (o Outcome) failed() bool { return o.Err != nil || o.Undone != "" }
 
 // changed returns when the change happened that the target of f waits for; zero if it
 // waits for none.

@@ -12,7 +12,8 @@ import (
 type Cause string
 
 const (
-	edited Cause = "edited"
+	// Edited is a clone whose content or metadata was changed.
+	Edited Cause = "edited"
 	// Deleted is a clone that was deleted.
 	Deleted Cause = "deleted"
 	// Unmarked is a clone that lost its label or its annotations.
@@ -20,7 +21,7 @@ const (
 )
 
 // Causes lists every Cause.
-var Causes = []Cause{edited, Deleted, Unmarked}
+var Causes = []Cause{Edited, Deleted, Unmarked}
 
 // ExternalChange holds a clone before its first and before its last change since
 // its target was reconciled; both nil if Headwater removed the clone.
@@ -49,13 +50,13 @@ func (t *Tracker) ChangeOf(target object.Ref) ExternalChange {
 
 // Settle removes the changes that a reconcile, which succeeded, has handled. seen is
 // ChangeOf before it. Settle reports whether the reconcile repaired drift, and its
-// cause.
-func (t *Tracker) Settle(state plan.State, decision plan.Decision, seen ExternalChange, now time.Time) (Cause, bool) {
-	cause, repaired := RepairOf(state, decision, t.takeChange(state.Target, seen, decision))
-	if repaired {
-		t.countRepair(state.Target, now)
+// cause; a write that admission undid repaired nothing.
+func (t *Tracker) Settle(o Outcome, seen ExternalChange, now time.Time) (Cause, bool) {
+	cause, repaired := RepairOf(o.State, o.Decision, t.takeChange(o.State.Target, seen, o.Decision))
+	if repaired || o.Undone != "" {
+		t.countRepair(o, now)
 	}
-	return cause, repaired
+	return cause, repaired && o.Undone == ""
 }
 
 // takeChange removes and returns the changes that a reconcile of target has handled.
@@ -96,7 +97,7 @@ func RepairOf(s plan.State, decision plan.Decision, since ExternalChange) (Cause
 	if _, ours := mark.Of(s.Clone); !ours {
 		return Unmarked, true
 	}
-	return edited, true
+	return Edited, true
 }
 
 // wasInSync reports whether the former clone matches what the rule wants now.

@@ -88,7 +88,7 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 func TestAPlaceThatNobodyChangedIsNotHealed(t *testing.T) {
 	state := plantest.StateOf(synctest.Rule(t, nil), synctest.Source(t, nil), &plan.Namespace{Name: "team-a"})
 	clone, removed := plantest.CloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a"), progress.NewTracker()
-	removed.Settle(state, plan.Decision{Action: plan.Remove}, progress.ExternalChange{}, time.Unix(1000, 0))
+	removed.Settle(progress.Outcome{State: state, Decision: plan.Decision{Action: plan.Remove}}, progress.ExternalChange{}, time.Unix(1000, 0))
 	removed.NoteChange(clone)
 	for sentence, since := range map[string]progress.ExternalChange{
 		"a new namespace, or a start":    {},
@@ -116,7 +116,7 @@ func TestAChangeIsKnownUntilItsOutcomeIs(t *testing.T) {
 	target, c := state.Target, progress.NewTracker()
 	written, waits := plan.Decision{Action: plan.Update}, plan.Decision{Action: plan.Leave, Reason: plan.CloneTerminating}
 	settle := func(seen progress.ExternalChange, decision plan.Decision) bool {
-		_, repaired := c.Settle(state, decision, seen, time.Unix(1000, 0))
+		_, repaired := c.Settle(progress.Outcome{State: state, Decision: decision}, seen, time.Unix(1000, 0))
 		return repaired
 	}
 

@@ -1,8 +1,10 @@
 package progress
 
 import (
+	"maps"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/headwater-k8s/headwater/internal/dedupe"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -30,6 +32,13 @@ type Tracker struct {
 	completed map[string]Completed
 	firstPass firstPass
 	emitted   dedupe.Notes[EventKey]
+	// raised are the conditions of each target that has one, and raisers counts the targets
+	// of each condition.
+	raised  map[object.Ref][]unique.Handle[EventKey]
+	raisers map[unique.Handle[EventKey]]int
+	// edited is when the owner of a clone was last informed that an edit of it was undone.
+	edited      map[object.Ref]time.Time
+	editsPruned time.Time
 }
 
 // NewTracker returns an empty Tracker.
@@ -37,7 +46,8 @@ func NewTracker() *Tracker {
 	return &Tracker{
 		failures: map[object.Ref]failure{}, due: map[object.Ref]time.Time{}, changes: map[object.Ref]ExternalChange{},
 		fights: map[object.Ref]fight{}, unlabelled: map[object.Ref]*object.Digested{}, propagations: map[PropagationKey]*ongoing{},
-		completed: map[string]Completed{},
+		completed: map[string]Completed{}, raised: map[object.Ref][]unique.Handle[EventKey]{}, raisers: map[unique.Handle[EventKey]]int{},
+		edited: map[object.Ref]time.Time{},
 	}
 }
 
@@ -47,7 +57,10 @@ type Outcome struct {
 	State    plan.State
 	Decision plan.Decision
 	Rule     string
-	Err      error
+	// Undone is the first field that admission had the API server store otherwise than
+	// Decision wrote it; empty if there is none.
+	Undone string
+	Err    error
 }
 
 // Record takes over the outcome of a reconcile. It returns what the outcome means
@@ -59,7 +72,12 @@ func (t *Tracker) Record(o Outcome, now time.Time) []Arrival {
 		t.fail(o.State.Target, o.Rule, o.Err, now)
 	} else {
 		delete(t.failures, o.State.Target)
+	}
+	if o.Err == nil && o.Undone == "" {
 		delete(t.due, o.State.Target)
+		if o.Decision.Writes() && t.fights[o.State.Target].undone != nil {
+			delete(t.fights, o.State.Target)
+		}
 	}
 	t.firstPass.note(o)
 	return t.arrive(o, now)
@@ -105,11 +123,51 @@ func (t *Tracker) Found(target object.Ref, version string) *object.Digested {
 // namespaces is reported once.
 type EventKey struct{ About, Reason, Note string }
 
-// ShouldEmit reports whether the Event is due now, and then counts it as emitted. An
-// Event repeats only after a while, or for another revision of the source.
-func (t *Tracker) ShouldEmit(key EventKey, revision string, now time.Time) bool {
+// Due returns whether the Event is due now, and then counts it as emitted. An Event
+// repeats only after a while, for another revision of the source, or when its condition
+// comes back.
+func (t *Tracker) Due(key EventKey, revision string, now time.Time) dedupe.Due {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	due, _ := t.emitted.ShouldEmit(key, revision, now)
-	return due
+	return t.emitted.Due(key, revision, now)
+}
+
+// Raised records that these are now all conditions of target. A condition is over when no
+// target has it any more.
+func (t *Tracker) Raised(target object.Ref, keys []EventKey, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, raised := t.raised[target], make([]unique.Handle[EventKey], 0, len(keys))
+	for _, key := range keys {
+		handle := unique.Make(key)
+		raised = append(raised, handle)
+		t.raisers[handle]++
+	}
+	for _, key := range before {
+		if t.raisers[key]--; t.raisers[key] == 0 {
+			delete(t.raisers, key)
+			t.emitted.Over(key.Value(), now)
+		}
+	}
+	if t.raised[target] = raised; len(raised) == 0 {
+		delete(t.raised, target)
+	}
+}
+
+// editsAgain is how long further edits of a clone are undone without another Event.
+const editsAgain = time.Hour
+
+// NoteEdit reports whether the owner of a clone is to be informed that an edit of it was
+// undone, and then counts that as done.
+func (t *Tracker) NoteEdit(target object.Ref, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if last, known := t.edited[target]; known && now.Sub(last) < editsAgain {
+		return false
+	}
+	if t.edited[target] = now; now.Sub(t.editsPruned) >= editsAgain {
+		maps.DeleteFunc(t.edited, func(_ object.Ref, last time.Time) bool { return now.Sub(last) >= editsAgain })
+		t.editsPruned = now
+	}
+	return true
 }

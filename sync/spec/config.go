@@ -4,11 +4,13 @@ import (
 	"path"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/headwater-k8s/headwater/internal/propagation"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/stages"
 )
 
 // Config is the sync section of a rule.
@@ -21,8 +23,13 @@ type Config struct {
 	OnNamespaceUnmatched OnGone           `json:"onNamespaceUnmatched"`
 	// History is how many revisions of each source are kept; 0 keeps none.
 	History *int `json:"history,omitempty"`
+	// MaxNotReady is in how many of the rule's namespaces a clone may need attention
+	// while the rule is ready: a number, or a percentage, which is rounded down.
+	MaxNotReady intstr.IntOrString `json:"maxNotReady"`
+	// MaxDeleteFraction takes the place of Safety's for the rule, if it is not nil.
+	MaxDeleteFraction *float64 `json:"maxDeleteFraction,omitempty"`
 	// Delivery is nil if every namespace gets a change at once.
-	Delivery *Delivery `json:"delivery,omitempty"`
+	Delivery *stages.Delivery `json:"delivery,omitempty"`
 }
 
 // Target describes the clones of a rule.
@@ -66,6 +73,13 @@ const (
 	Delete OnGone = "Delete"
 )
 
+const (
+	// defaultHistory is how many revisions a rule with a delivery keeps.
+	defaultHistory = 10
+	minHistory     = 2
+	maxHistory     = 50
+)
+
 // Default fills in every key that was left out.
 func (c *Config) Default() {
 	c.Namespaces.Default()
@@ -80,7 +94,7 @@ func (c *Config) Default() {
 		}
 	}
 	if c.Delivery != nil {
-		c.Delivery.setDefaults()
+		c.Delivery.Default()
 	}
 }
 
@@ -96,10 +110,25 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	errs := c.Namespaces.Validate(at.Child("namespaces"))
 	errs = append(errs, c.Target.validate(at.Child("target"))...)
 	errs = append(errs, validateHistory(at.Child("history"), c.History, c.Delivery != nil)...)
+	errs = append(errs, validateFraction(at.Child("maxDeleteFraction"), c.MaxDeleteFraction)...)
+	if !stages.IsShare(c.MaxNotReady) {
+		errs = append(errs, field.Invalid(at.Child("maxNotReady"), c.MaxNotReady.String(), "write a number of namespaces, or a percentage from 0% to 100%"))
+	}
 	if c.Delivery != nil {
-		errs = append(errs, c.Delivery.validate(at.Child("delivery"))...)
+		errs = append(errs, c.Delivery.Validate(at.Child("delivery"))...)
 	}
 	return errs
+}
+
+func validateHistory(at *field.Path, history *int, delivers bool) field.ErrorList {
+	switch kept := *history; {
+	case kept == 0 && delivers:
+		return field.ErrorList{field.Invalid(at, kept, "a delivery needs the revisions before it; remove the key, or write 2 to 50")}
+	case kept != 0 && (kept < minHistory || kept > maxHistory):
+		return field.ErrorList{field.Invalid(at, kept, "write 2 to 50, or 0 to keep none")}
+	default:
+		return nil
+	}
 }
 
 func (t Target) validate(at *field.Path) field.ErrorList {
@@ -153,6 +182,8 @@ func validateGlobs(at *field.Path, patterns []string) field.ErrorList {
 	for i, pattern := range patterns {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 			errs = append(errs, field.Invalid(at.Index(i), pattern, "not a glob"))
+		} else if reason := neverCopies(pattern); reason != "" {
+			errs = append(errs, field.Invalid(at.Index(i), pattern, "never copies anything: "+reason))
 		}
 	}
 	if len(strings.Join(patterns, "")) > propagation.MaxGlobs {
@@ -161,10 +192,47 @@ func validateGlobs(at *field.Path, patterns []string) field.ErrorList {
 	return errs
 }
 
+// neverCopies returns why a valid glob copies no label or annotation.
+func neverCopies(glob string) string {
+	if problems := validation.IsQualifiedName(glob); !strings.ContainsAny(glob, `*?[\`) && len(problems) > 0 {
+		return problems[0]
+	}
+	return propagation.NeverCopies(glob)
+}
+
 // Target returns the key in the clone: To, or From if To is empty.
 func (k KeyMapping) Target() string {
 	if k.To == "" {
 		return k.From
 	}
 	return k.To
+}
+
+// Safety is the safety section of the configuration.
+type Safety struct {
+	// MaxDeleteFraction is the fraction of a rule's clones, 0 to 1, that Headwater
+	// may delete at once without an approval.
+	MaxDeleteFraction *float64 `json:"maxDeleteFraction,omitempty"`
+}
+
+const defaultMaxDeleteFraction = 0.3
+
+// Default fills in every key that was left out.
+func (s *Safety) Default() {
+	if s.MaxDeleteFraction == nil {
+		fraction := defaultMaxDeleteFraction
+		s.MaxDeleteFraction = &fraction
+	}
+}
+
+// Validate reports everything that is wrong with s.
+func (s Safety) Validate(at *field.Path) field.ErrorList {
+	return validateFraction(at.Child("maxDeleteFraction"), s.MaxDeleteFraction)
+}
+
+func validateFraction(at *field.Path, fraction *float64) field.ErrorList {
+	if fraction != nil && (*fraction < 0 || *fraction > 1) {
+		return field.ErrorList{field.Invalid(at, *fraction, "write a number from 0 to 1")}
+	}
+	return nil
 }

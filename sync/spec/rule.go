@@ -5,6 +5,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/internal/stages"
 )
 
 // Rule is a compiled rule with a sync section.
@@ -15,7 +16,9 @@ type Rule struct {
 	// OwnSource is true for a source in Headwater's own namespace.
 	OwnSource bool
 	// Stages are those of Delivery; nil without one.
-	Stages *Stages
+	Stages *stages.Stages
+	// ReloadAction is for mark.ReloadAction; empty if the action depends on the consumer.
+	ReloadAction string
 }
 
 // Compile prepares a validated section. The source namespace and Headwater's
@@ -27,7 +30,7 @@ func Compile(base rules.Base, config Config, ownNamespace string) (Rule, error) 
 	}
 	rule := Rule{Base: base, Config: config, Namespaces: matcher, OwnSource: base.Source.Namespace == ownNamespace}
 	if config.Delivery != nil {
-		if rule.Stages, err = compileStages(*config.Delivery); err != nil {
+		if rule.Stages, err = stages.Compile(*config.Delivery); err != nil {
 			return Rule{}, fmt.Errorf("rule %s: %w", base.Name, err)
 		}
 	}
@@ -36,6 +39,10 @@ func Compile(base rules.Base, config Config, ownNamespace string) (Rule, error) 
 
 // KeepsHistory reports whether the revisions of the rule's sources are recorded.
 func (r Rule) KeepsHistory() bool { return r.History != nil && *r.History > 0 }
+
+// Tolerates returns in how many of so many namespaces a clone may need attention while
+// the rule is ready.
+func (r Rule) Tolerates(namespaces int) int { return stages.ShareOf(r.MaxNotReady, namespaces) }
 
 // Into returns the matcher of the namespaces that the rule clones to.
 func (r Rule) Into() rules.Matcher { return r.Namespaces }

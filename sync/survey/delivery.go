@@ -3,13 +3,13 @@ package survey
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/plan"
-	"github.com/headwater-k8s/headwater/sync/revisions"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -20,13 +20,14 @@ type DeliveryState struct {
 	Recorded bool
 	// Latest is the candidate; or the revision with the source's content, if nothing is
 	// under way; or the newest one.
-	Latest *delivery.Revision
+	Latest *revisions.Revision
 	// Wanted is what the reached stages are to have: the revision that somebody rolled
 	// back to, the candidate, or the stable revision; nil if there is none of them.
-	Wanted *delivery.Revision
+	Wanted *revisions.Revision
 	// Stable may be nil.
-	Stable *delivery.Revision
-	// Step is what Advance says of a candidate that is Delivering, else zero.
+	Stable *revisions.Revision
+	// Step is what Advance says of a candidate that is Delivering, else zero. It believes
+	// the evidence of any process.
 	Step   delivery.Step
 	Stages []StageState
 }
@@ -36,26 +37,35 @@ type DeliveryState struct {
 type StageState struct {
 	Name       string
 	Namespaces int
-	// HaveWanted is how many have DeliveryState.Wanted. Of the candidate, Healthy,
-	// Pending and Unhealthy are how its gate judges the namespaces of reached stages.
-	HaveWanted                  int
-	Healthy, Pending, Unhealthy int
+	// HaveWanted is how many say that they have DeliveryState.Wanted.
+	HaveWanted int
+	// Reached is true if the candidate is in the stage or passed it, and Evidence is then
+	// what is known of its consumers.
+	Reached  bool
+	Evidence revisions.StageEvidence
 }
 
 // IsPinned reports whether somebody rolled back to Wanted.
 func (d DeliveryState) IsPinned() bool { return d.Wanted != nil && d.Wanted.Pinned != "" }
 
-// NeedsAttention reports whether a delivery is under way, failed or was rolled back.
-func (d DeliveryState) NeedsAttention() bool {
-	return d.Latest.UnderWay() || d.Latest.Verdict == delivery.Rejected || d.IsPinned()
+// Concerns reports whether the delivery is one of a rule with these stages. Of a rule
+// without, for which they are nil, it is one that did not pass and stays where it is.
+func (d DeliveryState) Concerns(in *stages.Stages) bool {
+	return in != nil || d.Recorded && !d.IsPinned() && delivery.NotPassed(d.Latest)
 }
 
-// Deliveries returns the deliveries of the sources of a rule with stages, at most most
-// of them: those that need attention first, then by source. more is how many are left
-// out. It reads every namespace of the rule for each one that it returns.
-func (o *Reader) Deliveries(rule *spec.Rule, most int, now time.Time) (states []DeliveryState, more int) {
+// NeedsAttention reports whether a delivery is under way, failed or was rolled back.
+func (d DeliveryState) NeedsAttention() bool {
+	return d.Latest.UnderWay() || d.Latest.Verdict == revisions.Rejected || d.IsPinned()
+}
+
+// Deliveries returns the deliveries of the sources of a rule, at most most of them: those
+// that need attention first, then by source. more is how many are left out. Of a rule
+// whose stages were removed, these are the ones that did not pass. It reads every
+// namespace of the rule for each one that it returns.
+func (o *Reader) Deliveries(rule *spec.Rule, most int) (states []DeliveryState, more int) {
 	for _, key := range o.Revisions.KeysOf(rule.Name) {
-		if state, ok := o.Delivery(key); ok {
+		if state, ok := o.Delivery(key); ok && state.Concerns(rule.Stages) {
 			states = append(states, state)
 		}
 	}
@@ -71,7 +81,7 @@ func (o *Reader) Deliveries(rule *spec.Rule, most int, now time.Time) (states []
 	more = max(0, len(states)-most)
 	states = states[:len(states)-more]
 	for i := range states {
-		o.countStages(&states[i], rule, now)
+		o.countStages(&states[i], rule)
 	}
 	return states, more
 }
@@ -80,7 +90,7 @@ func (o *Reader) Deliveries(rule *spec.Rule, most int, now time.Time) (states []
 // false if there are none.
 func (o *Reader) Delivery(key revisions.Key) (state DeliveryState, ok bool) {
 	history := o.Revisions.History(key)
-	var current *delivery.Revision
+	var current *revisions.Revision
 	if source, _ := o.Caches.Sources.Get(key.Source); source != nil {
 		current = history.Of(source.Content, source.Digests)
 	}
@@ -92,70 +102,47 @@ func (o *Reader) Delivery(key revisions.Key) (state DeliveryState, ok bool) {
 	return state, state.Latest != nil
 }
 
-// countStages adds to state what the namespaces have, and nothing while the cache lacks
-// the source of one of them.
-func (o *Reader) countStages(state *DeliveryState, rule *spec.Rule, now time.Time) {
-	reached := -1
-	if state.Latest.UnderWay() {
-		reached = rule.Stages.Index(state.Latest.Stage)
-	}
-	places, err := o.Places(rule, state.Source, state.Latest, reached)
-	if err != nil {
+// countStages adds to state what the namespaces of each stage have.
+func (o *Reader) countStages(state *DeliveryState, rule *spec.Rule) {
+	if rule.Stages == nil {
 		return
 	}
-	for _, name := range rule.Stages.Names() {
-		state.Stages = append(state.Stages, StageState{Name: name})
-	}
-	for _, place := range places {
-		stage := &state.Stages[place.Stage]
-		switch health, _ := place.Judge(rule.Stages.Gate); health {
-		case mark.ConsumersHealthy:
-			stage.Healthy++
-		case mark.ConsumersUnhealthy:
-			stage.Unhealthy++
-		default:
-			stage.Pending++
+	for at, name := range rule.Stages.Names() {
+		stage := StageState{Name: name, Reached: state.Latest.UnderWay() && state.Latest.HasReached(rule.Stages, at)}
+		if known := slices.IndexFunc(state.Latest.Evidence.Stages, func(e revisions.StageEvidence) bool { return e.Name == name }); known >= 0 && stage.Reached {
+			stage.Evidence = state.Latest.Evidence.Stages[known]
 		}
+		state.Stages = append(state.Stages, stage)
 	}
-	if state.Latest.Verdict == delivery.Delivering {
-		state.Step = delivery.Advance(rule.Stages, state.Latest, places, now)
-	}
-	o.countNamespaces(state, rule, reached)
-}
-
-// countNamespaces counts the namespaces of each stage, and those that have the wanted
-// revision. Those of stages up to reached were judged already.
-func (o *Reader) countNamespaces(state *DeliveryState, rule *spec.Rule, reached int) {
 	for _, target := range o.Targets(*rule, state.Source) {
 		at, selected := o.stageOf(rule, target)
 		if !selected {
 			continue
 		}
 		stage := &state.Stages[at]
-		if at > reached {
-			stage.Namespaces++
-		}
-		if state.Wanted != nil && o.RevisionOf(rule.Name, target) == state.Wanted.Number {
+		stage.Namespaces++
+		if state.Wanted != nil && o.RevisionOf(target) == state.Wanted.Number {
 			stage.HaveWanted++
 		}
 	}
-	for at := range state.Stages[:reached+1] {
-		stage := &state.Stages[at]
-		stage.Namespaces = stage.Healthy + stage.Pending + stage.Unhealthy
-		stage.HaveWanted = min(stage.HaveWanted, stage.Namespaces)
+	if state.Latest.Verdict != revisions.Delivering {
+		return
 	}
+	places, err := o.Places(rule, state.Source, state.Latest)
+	if err != nil {
+		return
+	}
+	judged := delivery.Judge(rule.Stages, state.Latest, places, state.Latest.Evidence.By)
+	state.Step = delivery.Advance(rule.Stages, state.Latest, judged, nil, 0)
 }
 
-// Places returns the namespaces of the first stages, up to reached, without those
+// Places returns the namespaces of the stages that the candidate has reached, without those
 // where Headwater cannot write the rule's clone.
-func (o *Reader) Places(rule *spec.Rule, source object.Ref, candidate *delivery.Revision, reached int) ([]delivery.Place, error) {
-	if reached < 0 {
-		return nil, nil
-	}
+func (o *Reader) Places(rule *spec.Rule, source object.Ref, candidate *revisions.Revision) ([]delivery.Place, error) {
 	var places []delivery.Place
 	for _, target := range o.Targets(*rule, source) {
 		stage, selected := o.stageOf(rule, target)
-		if !selected || stage > reached {
+		if !selected || !candidate.HasReached(rule.Stages, stage) {
 			continue
 		}
 		state, err := o.State(target)
@@ -166,10 +153,24 @@ func (o *Reader) Places(rule *spec.Rule, source object.Ref, candidate *delivery.
 			continue // another rule comes first there
 		}
 		if decision := plan.Plan(state); decision.Action != plan.Refuse {
-			places = append(places, placeOf(candidate, stage, state, decision))
+			places = append(places, o.place(state, decision, stage, candidate))
 		}
 	}
 	return places, nil
+}
+
+// place returns what is known of a target of the candidate, about which decision is.
+func (o *Reader) place(state plan.State, decision plan.Decision, stage int, candidate *revisions.Revision) delivery.Place {
+	place := delivery.Place{Namespace: state.Target.Namespace, Stage: stage}
+	switch {
+	case state.Clone != nil && decision.Reason == plan.InSync && state.Candidates[0].Revision == candidate.Number:
+		place.Reached, place.Version = true, state.Clone.ResourceVersion
+	case o.Failure != nil && decision.Writes():
+		place.Why = o.Failure(state.Target)
+	default:
+		place.Why = decision.Message
+	}
+	return place
 }
 
 // stageOf returns the stage of the target's namespace. selected is false for one that
@@ -179,19 +180,90 @@ func (o *Reader) stageOf(rule *spec.Rule, target object.Ref) (stage int, selecte
 	if !found || namespace.Terminating || !rule.Namespaces.Matches(namespace.Name, namespace.Labels) {
 		return 0, false
 	}
+	if rule.Stages == nil {
+		return 0, true
+	}
 	return rule.Stages.Of(namespace.Name, namespace.Labels), true
 }
 
-func placeOf(candidate *delivery.Revision, stage int, state plan.State, decision plan.Decision) delivery.Place {
-	place := delivery.Place{Namespace: state.Target.Namespace, Stage: stage}
-	if state.Clone == nil {
-		return place
+// Heir returns the history that takes over that of key, whose rule is not in force: that
+// of the first rule of the same source that has none of its own.
+func (o *Reader) Heir(key revisions.Key) (heir revisions.Key, found bool) {
+	source, _ := o.Caches.Sources.Get(key.Source)
+	if source == nil {
+		return heir, false
 	}
-	place.Reached = decision.Reason == plan.InSync && state.Candidates[0].Revision == candidate.Number
-	place.NoConsumers = candidate.ConsumersKnown != "" && !object.NewerThan(state.Clone.ResourceVersion, candidate.ConsumersKnown)
-	report, ok := mark.ParseConsumersReport(state.Clone.Annotations[mark.Consumers])
-	if ok && report.Revision == candidate.Number {
-		place.Consumers = report
+	for _, rule := range o.Live.Load().All() {
+		heir = revisions.Key{Rule: rule.Name, Source: key.Source}
+		if rule.Selects(key.Source, source.Labels) && o.mayInherit(heir, key) {
+			return heir, true
+		}
 	}
-	return place
+	return heir, false
+}
+
+// mayInherit reports whether a history is empty, or took over a part of from before.
+func (o *Reader) mayInherit(heir, from revisions.Key) bool {
+	own := o.Revisions.Stored(heir)
+	return len(own) == 0 || slices.ContainsFunc(own, func(s *revisions.Stored) bool { return s.RecordedAs(from) })
+}
+
+// Inheritance returns the revisions that the history of key takes over now; none if it has
+// revisions of its own. What somebody rolled back to is first, and then the newest, so that
+// the part that was taken over assigns nothing that the whole does not.
+func (o *Reader) Inheritance(key revisions.Key) []*revisions.Stored {
+	if own := o.Revisions.Stored(key); len(own) > 0 && !slices.ContainsFunc(own, func(s *revisions.Stored) bool { return !s.RecordedAs(key) }) {
+		return nil
+	}
+	for _, from := range o.Revisions.KeysOfSource(key.Source) {
+		if _, inForce := o.Live.Load().Named(from.Rule); inForce {
+			continue
+		}
+		if heir, found := o.Heir(from); found && heir == key {
+			left := o.Revisions.Stored(from)
+			slices.SortFunc(left, func(a, b *revisions.Stored) int {
+				return cmp.Or(cmp.Compare(b.Pinned, a.Pinned), cmp.Compare(b.Number, a.Number))
+			})
+			return left
+		}
+	}
+	return nil
+}
+
+// OtherPayloads returns a clone for each content that the clones of source have, if one
+// of them is not the source's: in namespaces that the rule selects. What the rule gave out
+// from another source counts as well, and what a rule did that is not in force.
+func (o *Reader) OtherPayloads(rule *spec.Rule, source *object.Full) []*object.Digested {
+	wanted := plan.NewWanted(rule, source, 0)
+	var different []*object.Digested
+	others := false
+	for _, target := range o.Targets(*rule, source.Ref()) {
+		clone, found := o.Caches.Clones[target.Kind].Get(target.Namespace, target.Name)
+		if _, selected := o.stageOf(rule, target); !found || !selected || clone.IsTerminating() {
+			continue
+		}
+		marks, ours := mark.Of(clone)
+		if _, inForce := o.Live.Load().Named(marks.Rule); !ours || marks.Source != source.Ref() && marks.Rule != rule.Name && inForce {
+			continue
+		}
+		others = others || !wanted.HasPayloadOf(clone)
+		if !slices.ContainsFunc(different, func(known *object.Digested) bool { return plan.SamePayload(known, clone) }) {
+			different = append(different, clone)
+		}
+	}
+	if !others {
+		return nil
+	}
+	return different
+}
+
+// StageTargets returns the targets that each stage of rule has now.
+func (o *Reader) StageTargets(rule *spec.Rule, source object.Ref) [][]object.Ref {
+	targets := make([][]object.Ref, len(rule.Stages.Names()))
+	for _, target := range o.Targets(*rule, source) {
+		if stage, selected := o.stageOf(rule, target); selected {
+			targets[stage] = append(targets[stage], target)
+		}
+	}
+	return targets
 }

@@ -3,6 +3,6 @@
 //	caches, approvals, recorded removals ──▶ Reader ──▶ plan.State ──▶ CloneStatus
 //
 // The controller, the metrics, the page and the commands all read through
-// [Reader], so they agree. The package writes only in [SetApproval], which records
-// a user's approval, and in the leader's record of removals.
+// [Reader], so they agree. The package writes only what users ask for, by
+// [ChangeApproval] and [ChangeRequests], and the leader's record of removals.
 package survey

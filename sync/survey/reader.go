@@ -10,14 +10,12 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
-	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/plan"
-	"github.com/headwater-k8s/headwater/sync/revisions"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
@@ -34,9 +32,13 @@ type Reader struct {
 	Live      *rules.Live[spec.Rule]
 	Caches    *informers.Caches
 	Approvals *approvals
+	Requests  *requests
 	Removals  *removals
 	// Revisions are the recorded revisions of rules that keep a history.
 	Revisions *revisions.View
+	// Failure returns why the last write of a target failed; empty if it did not. It is nil
+	// where nothing is written.
+	Failure func(target object.Ref) string
 	// latest is the index of the most recently used rule set.
 	latest atomic.Pointer[ruleIndex]
 	// verdicts holds what Invalid returned, by checkedVersion.
@@ -46,8 +48,8 @@ type Reader struct {
 }
 
 // NewReader returns a Reader. It adds indexes and views to caches, which must not
-// run yet. ownNamespace is where approvals and removals are recorded.
-func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *informers.Caches, key *digestkey.Key, ownNamespace string, log *zap.Logger) (*Reader, error) {
+// run yet. ownNamespace is where approvals, requests and removals are recorded.
+func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *informers.Caches, recorded *revisions.View, ownNamespace string, log *zap.Logger) (*Reader, error) {
 	for _, kind := range object.Kinds {
 		err := caches.Clones[kind].AddIndex(byRule, func(clone *object.Digested) []string {
 			if marks, ours := mark.Of(clone); ours {
@@ -59,20 +61,25 @@ func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *infor
 			return nil, err
 		}
 	}
-	approvals, err := newApprovals(clients, caches, ownNamespace, log)
+	approved, err := newRecords(clients, caches, ownNamespace, entries[StoredApproval]{
+		ApprovalsName, "approvals", decodeJSON[StoredApproval], "approvals ignored because they are not valid JSON; run `headwater approve` again",
+	}, log)
 	if err != nil {
 		return nil, err
 	}
-	removals, err := newRemovals(clients, caches, ownNamespace, log)
+	requested, err := newRecords(clients, caches, ownNamespace, entries[Requests]{
+		DeliveriesName, "delivery requests", decodeJSON[Requests], "requests about deliveries ignored because they are not valid JSON; run the command again",
+	}, log)
 	if err != nil {
 		return nil, err
 	}
-	recorded, err := revisions.NewView(clients, caches, key, ownNamespace, log)
+	removed, err := newRecords(clients, caches, ownNamespace, entries[plan.RemovalLog]{RemovalsName, "removals", decodeRemovals, ""}, log)
 	if err != nil {
 		return nil, err
 	}
 	return &Reader{
-		Live: live, Caches: caches, Approvals: approvals, Removals: removals, Revisions: recorded, verdicts: lru.New(maxVerdicts), wantedOf: lru.New(maxWanted),
+		Live: live, Caches: caches, Revisions: recorded, verdicts: lru.New(maxVerdicts), wantedOf: lru.New(maxWanted),
+		Approvals: &approvals{approved, time.Now}, Requests: &requests{requested}, Removals: &removals{removed, time.Now},
 	}, nil
 }
 
@@ -146,8 +153,8 @@ func (o *Reader) candidate(candidate plan.Candidate, source *object.Full, target
 	candidate.Source = source
 	candidate.Approved = source.Content.Empty() && o.Approvals.Of(rule.Name).Sources[candidate.Ref.String()] == source.ResourceVersion
 	candidate.Invalid = o.Invalid(rule.Validator, source)
-	var revision *delivery.Revision
-	if rule.KeepsHistory() {
+	var revision *revisions.Revision
+	if rule.KeepsHistory() || o.Revisions.Any(rule.Name) {
 		candidate, revision = o.assign(candidate, target, namespace)
 	}
 	candidate.Wanted = o.wanted(candidate, source, revision)
@@ -228,8 +235,10 @@ func (o *Reader) ClonesOf(rule string) []*object.Digested {
 // recent removals of rule. known is false while a needed source namespace is not
 // cached.
 func (o *Reader) DueRemovals(rule string, log plan.RemovalLog, now time.Time) (due plan.DueRemovals, known bool) {
-	due.Approved = o.Approvals.Of(rule).Removals
-	gone := log.Recent(now)
+	approval := o.Approvals.Of(rule)
+	due.Approved, due.ApprovedAt = approval.Removals, approval.At
+	gone, inForce := log.Recent(now), o.ruleInForce(rule)
+	bySource := map[object.Ref]*plan.Gone{}
 	for _, clone := range o.ClonesOf(rule) {
 		state, err := o.State(clone.Ref())
 		if err != nil {
@@ -239,18 +248,57 @@ func (o *Reader) DueRemovals(rule string, log plan.RemovalLog, now time.Time) (d
 		if len(gone) > 0 {
 			delete(gone, plan.HashOf(clone.Ref())) // not removed yet, or recreated
 		}
-		if decision, unwanted := state.Unwanted(); unwanted && decision.IsGuarded() {
+		decision, unwanted := state.Unwanted()
+		switch marks, _ := mark.Of(clone); {
+		case !unwanted || !decision.IsGuarded():
+		case decision.Reason == plan.SourceDeleted && inForce.BySelector():
+			if bySource[marks.Source] == nil {
+				bySource[marks.Source] = &plan.Gone{}
+			}
+			bySource[marks.Source].Add(clone.Ref(), clone.CreationTimestamp.Time)
+		default:
 			due.Targets = append(due.Targets, clone.Ref())
 		}
 	}
 	due.Gone = len(gone)
+	due.AddGone(log, bySource, o.newSources(inForce.Base, now), now)
 	return due, true
 }
 
-// heldRemovals returns the due removals of rule and whether they are held. All code
-// that shows or approves a hold uses it.
+// ruleInForce returns the rule of that name, or one without a source.
+func (o *Reader) ruleInForce(name string) spec.Rule {
+	if rule, inForce := o.Live.Load().Named(name); inForce {
+		return *rule
+	}
+	return spec.Rule{}
+}
+
+// newSources returns the sources of a selector that can replace others now.
+func (o *Reader) newSources(base rules.Base, now time.Time) (came []plan.Came) {
+	if !base.BySelector() {
+		return nil
+	}
+	sources, _ := o.Caches.Sources.Of(base)
+	for _, source := range sources {
+		if now.Sub(source.CreationTimestamp.Time) <= plan.ReplacedWithin && source.DeletionTimestamp == nil && !source.Content.Empty() {
+			came = append(came, plan.Came{UID: source.UID, At: source.CreationTimestamp.Time})
+		}
+	}
+	return came
+}
+
+// MaxDeleteFraction returns that of rule, or else safety's.
+func (o *Reader) MaxDeleteFraction(rule string, safety float64) float64 {
+	if own := o.ruleInForce(rule).MaxDeleteFraction; own != nil {
+		return *own
+	}
+	return safety
+}
+
+// heldRemovals returns the due removals of rule and whether they are held. maxFraction is
+// that of rules without one of their own.
 func (o *Reader) heldRemovals(rule string, maxFraction float64) (due plan.DueRemovals, held bool) {
 	log := o.Removals.Of(rule)
 	due, known := o.DueRemovals(rule, log, o.Removals.now())
-	return due, known && due.Ruling(log, maxFraction) == plan.RemovalsHeld
+	return due, known && due.Ruling(log, o.MaxDeleteFraction(rule, maxFraction)) == plan.RemovalsHeld
 }

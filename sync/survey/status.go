@@ -46,14 +46,12 @@ type CloneStatus struct {
 	Status
 	Decision plan.Decision
 	// Revision is the one of the source that the clone says it was written from; 0 if it
-	// does not say. Consumers is what it says of its consumers.
-	Revision  int
-	Consumers string
-	// Since is when the status began, by the API server's clock; zero if unknown.
+	// does not say.
+	Revision int
+	// Since is when the status began, by the API server's clock; zero if unknown. Seen is
+	// true if it is instead when this process saw the status first.
 	Since time.Time
-	// Written is when the source or the existing object was last written; zero if
-	// unknown. A failure before that time is outdated.
-	Written time.Time
+	Seen  bool
 }
 
 // statusOf returns the status of a target; empty if no rule wants a clone there.
@@ -94,6 +92,8 @@ func statusOfUnwritten(state plan.State, decision plan.Decision) Status {
 	switch {
 	case decision.Reason == plan.InSync:
 		return Current
+	case decision.Reason == plan.Suspended && len(state.Candidates) > 0 && state.Candidates[0].Source != nil:
+		return behindOrDrifting(state)
 	case decision.Reason == plan.CloneTerminating && len(state.Candidates) > 0:
 		return Behind // recreated once it is deleted
 	case decision.Reason == plan.NotRecorded:
@@ -123,16 +123,34 @@ func since(s plan.State, status Status) time.Time {
 	return time.Time{}
 }
 
-// written returns when the source or the existing object was last written.
-func written(s plan.State) time.Time {
-	var at time.Time
-	if live := s.Live(); live != nil {
-		at = live.ChangedAt
+// sentences explains each reason for which the Decision has no message.
+var sentences = map[plan.Reason]string{
+	plan.InSync:             "the clone matches its source and its rule",
+	plan.Missing:            "the clone does not exist yet; Headwater is creating it",
+	plan.Outdated:           "the source or the rule changed; Headwater is updating the clone",
+	plan.Unmarked:           "the clone lost its label; Headwater is restoring it",
+	plan.TakenOver:          "an object of that name already existed; Headwater is taking it over, as the rule's onConflict says",
+	plan.TypeChanged:        "the type of a Secret cannot be changed in place; Headwater is recreating the clone",
+	plan.WasImmutable:       "an immutable clone cannot be changed in place; Headwater is recreating it",
+	plan.NamespaceUnmatched: "its rule no longer selects this namespace",
+	plan.SourceDeleted:      "its source does not exist any more",
+	plan.RuleRemoved:        "its rule is no longer in the configuration",
+	plan.RuleChanged:        "its rule now clones to another name",
+	plan.Pruned:             "its rule is no longer in the configuration; Headwater is deleting the clone, as a user requested",
+	plan.Released:           "its rule is no longer in the configuration; Headwater is removing its marks from the clone, as a user requested",
+	plan.CloneTerminating:   "the clone is being deleted",
+}
+
+// Why explains the status in one sentence.
+func (f CloneStatus) Why() string {
+	switch why, known := sentences[f.Decision.Reason]; {
+	case f.Decision.Message != "":
+		return f.Decision.Message
+	case f.Status == Drifting && f.Decision.Reason == plan.Outdated:
+		return "another client changed the clone; Headwater is repairing it"
+	case known:
+		return why
+	default:
+		return string(f.Decision.Reason)
 	}
-	if len(s.Candidates) > 0 && s.Candidates[0].Source != nil {
-		if changed := s.Candidates[0].Source.ChangedAt(); changed.After(at) {
-			at = changed
-		}
-	}
-	return at
 }

@@ -1,13 +1,10 @@
 package survey
 
 import (
-	"cmp"
-	"slices"
-	"time"
-
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
+	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
 // FormerRules replaces, in metrics, the name of any rule that is not in force.
@@ -43,162 +40,120 @@ func (o *Reader) Leftovers(rule string) (clones []*object.Digested, known bool) 
 type Lookup func(target object.Ref) *object.Digested
 
 // Survey reports on every target that a rule wants and on every clone that no rule
-// wants any more, rule by rule in the order of the file. It skips targets whose
-// source namespace is not cached yet.
+// wants any more, in no particular order. It skips targets whose source namespace is
+// not cached yet.
 func (o *Reader) Survey(maxFraction float64, lookup Lookup, report func(CloneStatus)) {
-	known := map[string]bool{}
-	for _, rule := range o.Live.Load().All() {
-		known[rule.Name] = true
-		o.SurveyRule(rule.Name, maxFraction, lookup, report)
-	}
-	for _, rule := range o.formerRules(known) {
-		o.SurveyRule(rule, maxFraction, lookup, report)
+	reading := o.NewReading(maxFraction, lookup)
+	for _, namespace := range o.Caches.Namespaces.List() {
+		for target := range reading.TargetsIn(namespace.Name) {
+			_ = reading.Report(target, report) // the error says that nothing is known of the target yet
+		}
 	}
 }
 
-// SurveyRule is Survey for one rule, which need not be in force any more.
-func (o *Reader) SurveyRule(name string, maxFraction float64, lookup Lookup, report func(CloneStatus)) {
-	held := o.HeldDecision(name, maxFraction)
-	if rule, inForce := o.Live.Load().Named(name); inForce {
-		for _, source := range o.Sources(rule.Base) {
-			for _, target := range o.Targets(*rule, source) {
-				o.survey(name, target, held, lookup, report)
+// Reading reads how clones stand at one moment. It keeps what it reads of a whole rule:
+// use it for one batch of targets only. It is not safe for concurrent use.
+type Reading struct {
+	reader      *Reader
+	maxFraction float64
+	lookup      Lookup
+	held        map[string]*plan.Decision
+	rules       []readRule
+	targets     map[object.Ref]struct{}
+}
+
+// readRule is a rule and its sources.
+type readRule struct {
+	*spec.Rule
+
+	sources []object.Ref
+}
+
+// NewReading begins a Reading.
+func (o *Reader) NewReading(maxFraction float64, lookup Lookup) *Reading {
+	return &Reading{reader: o, maxFraction: maxFraction, lookup: lookup, held: map[string]*plan.Decision{}, targets: map[object.Ref]struct{}{}}
+}
+
+// Held returns the decision that replaces the removals of rule while they are held,
+// else nil. It reads every clone of the rule, once.
+func (r *Reading) Held(rule string) *plan.Decision {
+	decision, known := r.held[rule]
+	if !known {
+		if due, held := r.reader.heldRemovals(rule, r.maxFraction); held {
+			decision = new(due.Decision(rule))
+		}
+		r.held[rule] = decision
+	}
+	return decision
+}
+
+// TargetsIn returns the targets in namespace that a rule wants or that have a clone,
+// until the next call.
+func (r *Reading) TargetsIn(namespace string) map[object.Ref]struct{} {
+	if r.rules == nil {
+		for _, rule := range r.reader.Live.Load().All() {
+			r.rules = append(r.rules, readRule{&rule, r.reader.Sources(rule.Base)})
+		}
+	}
+	clear(r.targets)
+	if found, exists := r.reader.Caches.Namespaces.Get("", namespace); exists {
+		for _, rule := range r.rules {
+			if !rule.Namespaces.Matches(namespace, found.Labels) {
+				continue
+			}
+			for _, source := range rule.sources {
+				r.targets[rule.TargetRef(source, namespace)] = struct{}{}
 			}
 		}
 	}
-	o.surveyLeftovers(name, held, report)
+	for _, clone := range r.reader.ClonesIn(namespace) {
+		r.targets[clone] = struct{}{}
+	}
+	return r.targets
 }
 
-// HeldDecision returns the decision that replaces the removals of rule while they
-// are held, else nil.
-func (o *Reader) HeldDecision(rule string, maxFraction float64) *plan.Decision {
-	due, held := o.heldRemovals(rule, maxFraction)
-	if !held {
-		return nil
-	}
-	decision := due.Decision(rule)
-	return &decision
-}
-
-func (o *Reader) survey(rule string, target object.Ref, held *plan.Decision, lookup Lookup, report func(CloneStatus)) {
-	state, err := o.State(target)
-	if err != nil || len(state.Candidates) == 0 {
-		return // not cached yet, or not wanted: surveyLeftovers reports a clone there
-	}
-	at := slices.IndexFunc(state.Candidates, func(c plan.Candidate) bool { return c.Rule.Name == rule })
-	if at < 0 {
-		return
-	}
-	if at == 0 {
-		lookUpFound(&state, lookup)
-	}
-	reportCandidate(state, at, func(string) *plan.Decision { return held }, report)
-}
-
-// ReportTarget reports on one target as Survey would. It returns ErrSourceUnread while
-// the state of the target is not known.
-func (o *Reader) ReportTarget(target object.Ref, lookup Lookup, held func(rule string) *plan.Decision, report func(CloneStatus)) error {
-	state, err := o.State(target)
+// Report reports how target stands for each rule that wants it, or else for the rule
+// that its clone names. It returns ErrSourceUnread while the state of the target is not
+// known.
+func (r *Reading) Report(target object.Ref, report func(CloneStatus)) error {
+	state, err := r.reader.State(target)
 	if err != nil {
 		return err
 	}
-	lookUpFound(&state, lookup)
-	for at := range state.Candidates {
-		reportCandidate(state, at, held, report)
+	if state.NeedsFound() {
+		state.Found = r.lookup(target)
 	}
-	if len(state.Candidates) == 0 {
-		reportLeftover(state, held, report)
+	for at, candidate := range state.Candidates {
+		status := CloneStatus{Rule: candidate.Rule.Name, Source: candidate.Ref, Target: target}
+		if at == 0 {
+			r.complete(state, status, report)
+			continue
+		}
+		status.Status, status.Decision = Conflicting, plan.Outranked(status.Rule, state.Candidates[0].Rule.Name)
+		report(status)
+	}
+	if len(state.Candidates) == 0 && state.Clone != nil {
+		if marks, ours := mark.Of(state.Clone); ours {
+			r.complete(state, CloneStatus{Rule: marks.Rule, Source: marks.Source, Target: target}, report)
+		}
 	}
 	return nil
 }
 
-// lookUpFound sets s.Found if plan.Plan needs it.
-func lookUpFound(s *plan.State, lookup Lookup) {
-	if s.NeedsFound() {
-		s.Found = lookup(s.Target)
+// complete adds decision, status and times to f and reports it.
+func (r *Reading) complete(s plan.State, f CloneStatus, report func(CloneStatus)) {
+	f.Decision = plan.Plan(s)
+	if f.Decision.IsGuarded() {
+		if held := r.Held(f.Rule); held != nil {
+			f.Decision = *held
+		}
 	}
-}
-
-// reportCandidate reports on the target for the candidate at that index. held
-// returns the decision that replaces held removals of a rule, or nil.
-func reportCandidate(s plan.State, at int, held func(rule string) *plan.Decision, report func(CloneStatus)) {
-	candidate := s.Candidates[at]
-	if at > 0 {
-		decision := plan.Outranked(candidate.Rule.Name, s.Candidates[0].Rule.Name)
-		report(CloneStatus{Rule: candidate.Rule.Name, Source: candidate.Ref, Target: s.Target, Status: Conflicting, Decision: decision})
+	if f.Status = statusOf(s, f.Decision); f.Status == "" {
 		return
 	}
-	complete(s, CloneStatus{Rule: candidate.Rule.Name, Source: candidate.Ref, Target: s.Target, Decision: plan.Plan(s)}, held, report)
-}
-
-// reportLeftover reports on a clone that no rule wants; see reportCandidate.
-func reportLeftover(s plan.State, held func(rule string) *plan.Decision, report func(CloneStatus)) {
-	if s.Clone == nil { // deleted since the caller listed it
-		return
+	f.Since = since(s, f.Status)
+	if s.Clone != nil {
+		f.Revision = revisionOf(s.Clone)
 	}
-	marks, ours := mark.Of(s.Clone)
-	if !ours {
-		return
-	}
-	complete(s, CloneStatus{Rule: marks.Rule, Source: marks.Source, Target: s.Target, Decision: plan.Plan(s)}, held, report)
-}
-
-// complete adds status and times to cloneStatus and reports it.
-func complete(s plan.State, cloneStatus CloneStatus, held func(rule string) *plan.Decision, report func(CloneStatus)) {
-	if cloneStatus.Decision.IsGuarded() {
-		if decision := held(cloneStatus.Rule); decision != nil {
-			cloneStatus.Decision = *decision
-		}
-	}
-	if cloneStatus.Status = statusOf(s, cloneStatus.Decision); cloneStatus.Status != "" {
-		cloneStatus.Since, cloneStatus.Written = since(s, cloneStatus.Status), written(s)
-		if s.Clone != nil {
-			cloneStatus.Revision, cloneStatus.Consumers = revisionOf(s.Clone), s.Clone.Annotations[mark.Consumers]
-		}
-		report(cloneStatus)
-	}
-}
-
-// surveyLeftovers reports on the clones of rule that no rule wants.
-func (o *Reader) surveyLeftovers(rule string, held *plan.Decision, report func(CloneStatus)) {
-	for _, clone := range o.ClonesOf(rule) {
-		state, err := o.State(clone.Ref())
-		if err != nil || len(state.Candidates) > 0 {
-			continue
-		}
-		reportLeftover(state, func(string) *plan.Decision { return held }, report)
-	}
-}
-
-// formerRules returns the rules that clones name and that are not in known, sorted.
-func (o *Reader) formerRules(known map[string]bool) []string {
-	var former []string
-	for _, kind := range object.Kinds {
-		for _, clone := range o.Caches.Clones[kind].List() {
-			if marks, ours := mark.Of(clone); ours && !known[marks.Rule] {
-				known[marks.Rule] = true
-				former = append(former, marks.Rule)
-			}
-		}
-	}
-	slices.SortFunc(former, cmp.Compare)
-	return former
-}
-
-// Approvable returns the approval of everything that is held of rule now; it is
-// empty if nothing is held.
-func (o *Reader) Approvable(rule string, maxFraction float64, now time.Time) Approval {
-	approval := Approval{At: now, Sources: map[string]string{}}
-	if due, held := o.heldRemovals(rule, maxFraction); held {
-		approval.Removals = len(due.Targets)
-	}
-	o.Survey(maxFraction, func(object.Ref) *object.Digested { return nil }, func(f CloneStatus) {
-		if f.Rule != rule || f.Decision.Reason != plan.SourceEmptied {
-			return
-		}
-		if source, _ := o.Caches.Sources.Get(f.Source); source != nil {
-			approval.Sources[f.Source.String()] = source.ResourceVersion
-		}
-	})
-	return approval
+	report(f)
 }

@@ -43,8 +43,3 @@ func TestOnlyACloneThatWasLeftBehindIsRetained(t *testing.T) {
 		})
 	}
 }
-
-// Another client can delete a clone between the list of clones and the look at it.
-func TestACloneThatWasDeletedMeanwhileIsNotReported(t *testing.T) {
-	reportLeftover(plan.State{Namespace: &plan.Namespace{Name: "team-a"}}, nil, func(f CloneStatus) { t.Errorf("reported %+v", f) })
-}

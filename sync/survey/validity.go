@@ -37,6 +37,14 @@ func (o *Reader) Invalid(checks *validate.Validator, source *object.Full) string
 	return verdict
 }
 
+// InvalidAt returns why content fails the checks at a time; empty if it passes.
+func InvalidAt(checks *validate.Validator, content object.Content, at time.Time) string {
+	if checks == nil {
+		return ""
+	}
+	return problemsOf(checks, content, at)
+}
+
 func problemsOf(checks *validate.Validator, content object.Content, at time.Time) string {
 	var sentences []string
 	for _, problem := range checks.Problems(content, at) {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/internal/validate"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
@@ -46,14 +48,14 @@ func TestNoRequestDeliversWhatIsNotValid(t *testing.T) {
 	checks, err := validate.Compile(validate.Checks{{Key: "user", Is: validate.Regex, Pattern: "[a-z]+"}})
 	require.NoError(t, err)
 	rule := synctest.Rule(t, func(c *spec.Config) {
-		c.Delivery = &spec.Delivery{Stages: []spec.Stage{{Name: "canary", Percent: 10}}}
+		c.Delivery = &stages.Delivery{Stages: []stages.Stage{{Name: "canary", Percent: 10}}}
 	})
 	rule.Validator = checks
-	revision := func(number int, verdict delivery.Verdict, user string) *delivery.Revision {
-		return &delivery.Revision{Number: number, Verdict: verdict, Content: object.Content{Data: map[string][]byte{"user": []byte(user)}}}
+	revision := func(number int, verdict revisions.Verdict, user string) *revisions.Revision {
+		return &revisions.Revision{Number: number, Verdict: verdict, Content: object.Content{Data: map[string][]byte{"user": []byte(user)}}}
 	}
-	history := delivery.NewHistory([]*delivery.Revision{
-		revision(1, delivery.Delivered, "OLD"), revision(2, delivery.Delivered, "blog"), revision(3, delivery.Rejected, "BLOG"),
+	history := revisions.NewHistory([]*revisions.Revision{
+		revision(1, revisions.Delivered, "OLD"), revision(2, revisions.Delivered, "blog"), revision(3, revisions.Rejected, "BLOG"),
 	})
 	for sentence, test := range map[string]struct {
 		request delivery.Request

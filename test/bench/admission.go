@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // fullRate is more writes a second than most clusters ever see. On a machine that
@@ -80,12 +80,12 @@ func (a *arena) othersAreNotAsked(ctx context.Context, editor kubernetes.Interfa
 // editor acts as a user who may write Secrets, as far as the API server goes, once
 // that is known there.
 func (a *arena) editor(ctx context.Context, user string) (kubernetes.Interface, error) {
-	editor, err := client(a.cluster.ConfigFor(user))
+	editor, err := client(a.Cluster.ConfigFor(user))
 	if err != nil {
 		return nil, err
 	}
 	known := edit(editor, target(0), bare)
-	err = harness.Eventually(ctx, func(ctx context.Context) error {
+	err = lab.Eventually(ctx, func(ctx context.Context) error {
 		_, err := known(ctx)
 		return err
 	})

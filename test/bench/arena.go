@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +12,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -34,46 +33,50 @@ const (
 
 // arena is a cluster full of namespaces, and Headwater in it.
 type arena struct {
+	*lab.Site
+
 	options options
 	results *measure.Table
-	cluster *cluster.Cluster
-	// admin sets up and watches.
-	admin *kubernetes.Clientset
-	// peer writes the floors. It is let in as Headwater is: as the same
-	// service account, so that authorization and flow control cost the same.
+	// peer writes the floors. It has the permissions of Headwater, so that authorization
+	// costs the same.
 	peer      *kubernetes.Clientset
-	headwater *harness.Headwater
-	run       harness.Options
+	headwater *lab.Headwater
 	// clones is how many there are.
 	clones   int
 	versions int
 }
 
 func newArena(ctx context.Context, c *cluster.Cluster, o options, results *measure.Table) (*arena, error) {
-	a := &arena{options: o, results: results, cluster: c}
-	var err error
-	if a.admin, err = client(c.Config()); err != nil {
+	site, err := lab.NewSite(ctx, c, o.binary, o.rbac)
+	if err != nil {
 		return nil, err
 	}
-	if a.peer, err = client(c.ConfigFor(harness.ServiceAccount)); err != nil {
+	a := &arena{Site: site, options: o, results: results}
+	if a.peer, err = client(c.ConfigFor(peerAccount)); err != nil {
 		return nil, err
 	}
-	if err := harness.Apply(ctx, c.Config(), o.rbac); err != nil {
-		return nil, err
+	for _, step := range []func(context.Context) error{a.admitPeer, a.installStatus, a.permit, a.fill} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := a.installStatus(ctx); err != nil {
-		return nil, err
-	}
-	if err := a.configure(); err != nil {
-		return nil, err
-	}
-	if err := a.permit(ctx); err != nil {
-		return nil, err
-	}
-	if err := a.fill(ctx); err != nil {
+	if err := a.Configure(ctx, a.config()); err != nil {
 		return nil, err
 	}
 	return a, a.start(ctx)
+}
+
+const peerAccount = "system:serviceaccount:headwater-system:bench"
+
+// admitPeer gives the peer the permissions of Headwater. The floors are not clones, so
+// the API server would evaluate the policy headwater-limit for them, and not for
+// Headwater's updates: that would make them slower than they are.
+func (a *arena) admitPeer(ctx context.Context) error {
+	if err := lab.Bind(ctx, a.Admin, "headwater", peerAccount); err != nil {
+		return err
+	}
+	err := a.Admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, spec.LimitUpdatesName, metav1.DeleteOptions{})
+	return lab.IgnoreGone(err)
 }
 
 // byPeer names the peer as field manager, so that the objects it patches have two
@@ -86,38 +89,13 @@ func client(config *rest.Config) (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-func (a *arena) configure() error {
-	dir := a.cluster.Dir()
-	// A folder that nothing else is written to, as a mounted ConfigMap is:
-	// Headwater watches it.
-	own := filepath.Join(dir, "config")
-	if err := os.Mkdir(own, 0o700); err != nil {
-		return err
-	}
-	config, kubeconfig := filepath.Join(own, "bench.yaml"), filepath.Join(dir, "bench.kubeconfig")
-	if err := os.WriteFile(config, []byte(a.config()), 0o600); err != nil {
-		return err
-	}
-	if err := a.cluster.KubeconfigFor(kubeconfig, harness.ServiceAccount); err != nil {
-		return err
-	}
-	webhook, err := harness.FreeAddress()
-	if err != nil {
-		return err
-	}
-	a.run = harness.Options{
-		Binary: a.options.binary, Config: config, Kubeconfig: kubeconfig, Dir: dir, Webhook: webhook, LogLevel: "info", Env: harness.ChartEnv(),
-	}
-	return nil
-}
-
 // permit lets both users edit Secrets.
 func (a *arena) permit(ctx context.Context) error {
 	const role = "bench-secrets"
-	if err := harness.Grant(ctx, a.admin, role, allowed); err != nil {
+	if err := lab.Grant(ctx, a.Admin, role, allowed); err != nil {
 		return err
 	}
-	return harness.Bind(ctx, a.admin, role, forbidden)
+	return lab.Bind(ctx, a.Admin, role, forbidden)
 }
 
 // fill makes the source and what is not Headwater's. The bare Secrets, which
@@ -125,22 +103,20 @@ func (a *arena) permit(ctx context.Context) error {
 func (a *arena) fill(ctx context.Context) error {
 	unrelated := max(0, a.options.unrelated-a.options.clones)
 	measure.Progress("making %d unrelated Secrets", unrelated)
-	for _, namespace := range []string{sourceNamespace, unrelatedNamespace, crowdNamespace, fewNamespace} {
-		if err := harness.EnsureNamespace(ctx, a.admin, namespace, nil); err != nil {
-			return err
-		}
+	if err := a.Namespaces(ctx, sourceNamespace, unrelatedNamespace, crowdNamespace, fewNamespace); err != nil {
+		return err
 	}
 	for _, one := range []*corev1.Secret{
 		measure.Secret(sourceNamespace, shared, "0"), measure.Secret(sourceNamespace, bare, "0"),
 		measure.Secret(crowdNamespace, shared, "0"), measure.Secret(crowdNamespace, bare, "0"),
 		measure.Secret(sourceNamespace, yes, "0"), measure.Secret(fewNamespace, shared, "0"),
 	} {
-		if err := measure.Create(ctx, a.admin, one); err != nil {
+		if err := measure.Create(ctx, a.Admin, one); err != nil {
 			return err
 		}
 	}
 	for _, name := range a.cloned()[1:] {
-		if err := measure.Create(ctx, a.admin, measure.Secret(sourceNamespace, name, "0")); err != nil {
+		if err := measure.Create(ctx, a.Admin, measure.Secret(sourceNamespace, name, "0")); err != nil {
 			return err
 		}
 	}
@@ -149,7 +125,7 @@ func (a *arena) fill(ctx context.Context) error {
 		if i%100 == 0 {
 			one.Data["payload"] = make([]byte, 100_000)
 		}
-		return measure.Create(ctx, a.admin, one)
+		return measure.Create(ctx, a.Admin, one)
 	})
 }
 
@@ -158,7 +134,7 @@ func (a *arena) fill(ctx context.Context) error {
 func (a *arena) grow(ctx context.Context, n int) error {
 	measure.Progress("growing to %d clones", n)
 	from := a.clones
-	rootCAs, err := measure.Open(ctx, a.admin.CoreV1().RESTClient(), "configmaps", metav1.NamespaceAll, "kube-root-ca.crt")
+	rootCAs, err := measure.Open(ctx, a.Admin.CoreV1().RESTClient(), "configmaps", metav1.NamespaceAll, "kube-root-ca.crt")
 	if err != nil {
 		return err
 	}
@@ -178,11 +154,11 @@ func (a *arena) grow(ctx context.Context, n int) error {
 		return err
 	}
 	a.clones = n
-	return harness.Within(ctx, measure.Patience, a.headwater.Idle)
+	return lab.Within(ctx, measure.Patience, a.headwater.Idle)
 }
 
 func (a *arena) addTarget(ctx context.Context, namespace string) error {
-	if err := harness.EnsureNamespace(ctx, a.admin, namespace, nil); err != nil {
+	if err := a.Namespaces(ctx, namespace); err != nil {
 		return err
 	}
 	return measure.Create(ctx, a.peer, bareClone(namespace, "0"))
@@ -199,17 +175,14 @@ func (a *arena) version() string {
 // editSource gives the source of that namespace the payload of version.
 func (a *arena) editSource(namespace, version string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		return measure.Update(ctx, a.admin, measure.Secret(namespace, shared, version))
+		return measure.Update(ctx, a.Admin, measure.Secret(namespace, shared, version))
 	}
 }
 
 // start starts Headwater, and waits until it has nothing left to do.
 func (a *arena) start(ctx context.Context) error {
 	var err error
-	if a.headwater, err = harness.Start(a.run); err != nil {
-		return err
-	}
-	if err := a.headwater.Ready(ctx); err != nil {
+	if a.headwater, err = a.Start(ctx); err != nil {
 		return err
 	}
 	if a.options.protected {
@@ -222,7 +195,7 @@ func (a *arena) start(ctx context.Context) error {
 }
 
 func (a *arena) awaitProof(ctx context.Context) error {
-	return harness.Eventually(ctx, func(ctx context.Context) error {
+	return lab.Eventually(ctx, func(ctx context.Context) error {
 		proven, err := a.headwater.Metric(ctx, "headwater_protection_proven", nil)
 		if err == nil && proven != 1 {
 			err = errors.New("protection is not proven yet")

@@ -15,10 +15,11 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/survey"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -39,18 +40,18 @@ const (
 - name: ` + stagedRule + `
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + staged + `}
   sync: {namespaces: {include: ["` + targets + `*"]}, history: 3,
-    delivery: {stages: [{name: a, percent: 25}, {name: b, percent: 33}, {name: c, percent: 50}]}}
+    delivery: {stages: [{name: a, percent: 25, soak: 0s}, {name: b, percent: 33, soak: 0s}, {name: c, percent: 50, soak: 0s}], rest: {soak: 0s}}}
 - name: ` + canaryRule + `
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + canary + `}
   sync: {namespaces: {include: [` + targets + `00000, ` + targets + `00001]}, history: 3,
-    delivery: {stages: [{name: a, namespaces: {include: [` + targets + `00000]}, approval: true}]}}`
+    delivery: {stages: [{name: a, namespaces: {include: [` + targets + `00000]}, approval: true, soak: 0s}]}}`
 )
 
 // deliveries measure what stages cost: memory and fan-out beside the same rule without
 // them, the first clone of a delivery, and a rollback.
 func (a *arena) deliveries(ctx context.Context) error {
 	for _, source := range []string{staged, canary} {
-		if err := measure.Create(ctx, a.admin, measure.Secret(sourceNamespace, source, "0")); err != nil {
+		if err := measure.Create(ctx, a.Admin, measure.Secret(sourceNamespace, source, "0")); err != nil {
 			return err
 		}
 	}
@@ -95,7 +96,7 @@ func (a *arena) stagedFanOut(ctx context.Context) error {
 	writes := 0
 	name := measure.Name{Key: fmt.Sprintf("delivery/fan-out/clones=%d", a.clones), What: fmt.Sprintf("source edit to the last of %d clones, in 4 stages", a.clones)}
 	err := a.compare(ctx, name, a.clones, stagedFanOutBudget, func(ctx context.Context) (time.Duration, error) {
-		mark, version := a.cluster.Mark(), a.version()
+		mark, version := a.Cluster.Mark(), a.version()
 		took, err := a.untilAllHave(ctx, version, a.edit(staged, version))
 		if err != nil {
 			return 0, err
@@ -177,8 +178,7 @@ func (a *arena) rollbacks(ctx context.Context) error {
 		back := recorded[round%2] // the newest one is what all have at first
 		took, err := a.untilAllHave(ctx, string(back.Data["version"]), func(ctx context.Context) error {
 			request := delivery.Request{Verb: delivery.Rollback, To: numberOf(back), At: time.Now()}
-			return survey.SetApproval(ctx, a.admin, harness.Namespace, stagedRule,
-				survey.Approval{At: request.At, Deliveries: map[string]delivery.Request{source: request}})
+			return survey.ChangeRequests(ctx, a.Admin, lab.Namespace, stagedRule, func(stored survey.Requests) { stored[source] = request })
 		})
 		if err != nil {
 			return 0, err
@@ -189,7 +189,7 @@ func (a *arena) rollbacks(ctx context.Context) error {
 
 func (a *arena) edit(source, version string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		return measure.Update(ctx, a.admin, measure.Secret(sourceNamespace, source, version))
+		return measure.Update(ctx, a.Admin, measure.Secret(sourceNamespace, source, version))
 	}
 }
 
@@ -206,22 +206,19 @@ func (a *arena) untilAllHave(ctx context.Context, version string, act func(conte
 // delivered waits until the newest revision of the staged source has passed every
 // stage, and Headwater has nothing left to do.
 func (a *arena) delivered(ctx context.Context) error {
-	err := harness.Eventually(ctx, func(ctx context.Context) error {
+	err := lab.Eventually(ctx, func(ctx context.Context) error {
 		recorded, err := a.revisions(ctx)
 		if err != nil {
 			return err
 		}
-		if len(recorded) == 0 || recorded[0].Annotations[mark.Verdict] != string(delivery.Delivered) {
-			return errors.New("the newest revision is not delivered yet")
-		}
-		return nil
+		return lab.ErrorIf(len(recorded) == 0 || recorded[0].Annotations[mark.Verdict] != string(revisions.Delivered), "the newest revision is not delivered yet")
 	})
 	return errors.Join(err, a.headwater.Idle(ctx))
 }
 
 // revisions returns the recorded revisions of the staged source, the newest first.
 func (a *arena) revisions(ctx context.Context) ([]corev1.Secret, error) {
-	list, err := a.admin.CoreV1().Secrets(harness.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mark.Revision + "," + mark.Rule + "=" + stagedRule})
+	list, err := a.Admin.CoreV1().Secrets(lab.Namespace).List(ctx, metav1.ListOptions{LabelSelector: mark.Revision + "," + mark.Rule + "=" + stagedRule})
 	if err != nil {
 		return nil, err
 	}

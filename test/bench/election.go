@@ -18,7 +18,7 @@ import (
 // as Headwater's, whose only work is one write.
 type election struct {
 	arena *arena
-	// abdicate ends the first one; won is told when the second has written.
+	// abdicate ends the first one; won learns when the second has written.
 	abdicate, stop context.CancelFunc
 	won            chan error
 }
@@ -56,7 +56,7 @@ func (a *arena) candidate(name string, graceful bool, lead func(context.Context)
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: sourceNamespace, Name: "bench"},
-			Client:     a.admin.CoordinationV1(),
+			Client:     a.Admin.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 		},
 		LeaseDuration: a.options.lease, RenewDeadline: leader.RenewDeadline(a.options.lease), RetryPeriod: leader.RetryPeriod,

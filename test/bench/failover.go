@@ -16,14 +16,14 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
 	// protectWithin is how long it may take until protection is proven.
 	protectWithin = time.Minute
 	// damageEvery is how often a clone is edited, so that there is always
-	// something that a leader has to mend.
+	// something that a leader has to repair.
 	damageEvery = 50 * time.Millisecond
 )
 
@@ -32,13 +32,13 @@ type ending struct {
 	key, what string
 	graceful  bool
 	budget    time.Duration
-	do        func(*replica)
+	do        func(*lab.Replica)
 }
 
 func endings() []ending {
 	return []ending{
-		{"stopped", "leader stopped", true, gracefulBudget, func(r *replica) { r.Stop() }},
-		{"killed", "leader killed", false, killedBudget, func(r *replica) { r.Kill() }},
+		{"stopped", "leader stopped", true, gracefulBudget, func(r *lab.Replica) { r.Stop() }},
+		{"killed", "leader killed", false, killedBudget, func(r *lab.Replica) { r.Kill() }},
 	}
 }
 
@@ -65,7 +65,7 @@ func (a *arena) failovers(ctx context.Context) (err error) {
 }
 
 func (a *arena) failoversOfLeaders(ctx context.Context, may, mayNot kubernetes.Interface) (err error) {
-	f, err := a.newFleet(ctx, a.run.Config)
+	f, err := a.newFleet(ctx, a.Run.Config)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (f *fleet) round(ctx context.Context, by ending) (took, floor time.Duration
 		return 0, 0, err
 	}
 	moment := time.Duration(rand.Int64N(int64(2 * leader.RetryPeriod)))
-	if err := harness.Holds(ctx, moment, func(context.Context) error { return old.Failure() }); err != nil {
+	if err := lab.Holds(ctx, moment, func(context.Context) error { return old.Failure() }); err != nil {
 		return 0, 0, err
 	}
 	var both sync.WaitGroup
@@ -135,14 +135,14 @@ func (f *fleet) round(ctx context.Context, by ending) (took, floor time.Duration
 }
 
 // handOver ends old while clones are edited all the time, and waits until
-// another has mended one.
-func (f *fleet) handOver(ctx context.Context, old *replica, by ending) (time.Duration, error) {
+// another has repaired one.
+func (f *fleet) handOver(ctx context.Context, old *lab.Replica, by ending) (time.Duration, error) {
 	clones, err := f.arena.secrets(ctx, shared)
 	if err != nil {
 		return 0, err
 	}
 	defer clones.Stop()
-	mark, began := f.arena.cluster.Mark(), time.Now()
+	mark, began := f.arena.Cluster.Mark(), time.Now()
 	var at time.Time
 	var ended sync.WaitGroup
 	defer ended.Wait()
@@ -155,18 +155,18 @@ func (f *fleet) handOver(ctx context.Context, old *replica, by ending) (time.Dur
 			return err != nil || !at.IsZero()
 		})
 		if err = errors.Join(failed, err); err == nil {
-			err = errMended
+			err = errRepaired
 		}
 		return err
 	})
-	if errors.Is(err, errMended) {
+	if errors.Is(err, errRepaired) {
 		err = nil
 	}
 	return at.Sub(began), err
 }
 
-// errMended ends the damage.
-var errMended = errors.New("a clone is mended")
+// errRepaired ends the damage.
+var errRepaired = errors.New("a clone is repaired")
 
 // damages edits one clone after the other until ctx ends.
 func (f *fleet) damages(ctx context.Context) error {
@@ -191,11 +191,11 @@ func (f *fleet) damages(ctx context.Context) error {
 
 // firstWrite is when the first write of a clone arrived, from mark on, that came
 // from another replica than old; zero when there is none.
-func (f *fleet) firstWrite(ctx context.Context, mark cluster.Mark, old *replica) (time.Time, error) {
+func (f *fleet) firstWrite(ctx context.Context, mark cluster.Mark, old *lab.Replica) (time.Time, error) {
 	var first time.Time
-	_, err := f.arena.cluster.Since(ctx, mark, func(r cluster.Request) bool {
-		written := r.User == harness.ServiceAccount && r.Resource == "secrets" && r.Name == shared && r.IsWrite() && r.Code < 300
-		if written && f.sent(r) && r.Source != old.address && (first.IsZero() || r.Time.Before(first)) {
+	_, err := f.arena.Cluster.Since(ctx, mark, func(r cluster.Request) bool {
+		written := r.User == lab.ServiceAccount && r.Resource == "secrets" && r.Name == shared && r.IsWrite() && r.Code < 300
+		if written && f.sent(r) && r.Source != old.Address && (first.IsZero() || r.Time.Before(first)) {
 			first = r.Time
 		}
 		return false
@@ -207,7 +207,7 @@ func (f *fleet) firstWrite(ctx context.Context, mark cluster.Mark, old *replica)
 // name.
 func (f *fleet) sent(r cluster.Request) bool {
 	for _, one := range f.replicas {
-		if one.address == r.Source {
+		if one.Address == r.Source {
 			return true
 		}
 	}

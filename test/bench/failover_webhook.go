@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -12,15 +11,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // failoversOfWebhooks ends replicas while the webhook protects alone. Nobody
 // can promise that of a killed one no write fails: the API server does not ask
 // another one. What must not happen is that it passes.
 func (a *arena) failoversOfWebhooks(ctx context.Context, may, mayNot kubernetes.Interface) (err error) {
-	config := filepath.Join(a.run.Dir, "bench-webhook.yaml")
-	if err := os.WriteFile(config, []byte(a.config()+"protect: {engine: Webhook}\n"), 0o600); err != nil {
+	config := filepath.Join(a.Run.Dir, "bench-webhook.yaml")
+	if err := lab.WriteConfig(config, a.config()+"protect: {engine: Webhook}\n"); err != nil {
 		return err
 	}
 	f, err := a.newFleet(ctx, config)
@@ -68,7 +67,7 @@ func (f *fleet) replace(ctx context.Context, by ending) error {
 		return err
 	}
 	// The API server has connections to both by then, and writes are on their way.
-	if err := harness.Holds(ctx, time.Second, func(context.Context) error { return leader.Failure() }); err != nil {
+	if err := lab.Holds(ctx, time.Second, func(context.Context) error { return leader.Failure() }); err != nil {
 		return err
 	}
 	for _, one := range f.replicas {

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/headwater-k8s/headwater/sync/survey"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // fanOut compares a source edit with as many bare updates, and counts what it
@@ -16,9 +20,12 @@ func (a *arena) fanOut(ctx context.Context) error {
 	if !a.options.protected {
 		name = measure.Name{Key: "unprotected-" + name.Key, What: name.What + ", without protection"}
 	}
+	if err := lab.Eventually(ctx, a.hasRecalled); err != nil {
+		return err
+	}
 	err := a.compare(ctx, name, a.clones, fanOutBudget,
 		func(ctx context.Context) (time.Duration, error) {
-			mark := a.cluster.Mark()
+			mark := a.Cluster.Mark()
 			took, err := a.untilCloned(ctx)
 			if err != nil {
 				return 0, err
@@ -37,6 +44,15 @@ func (a *arena) fanOut(ctx context.Context) error {
 		float64(asked.writes)/float64(a.clones*a.rounds(a.clones)), 1, measure.Plain("writes"))
 	a.results.Count(measure.Name{Key: name.Key + "/reads", What: "reads other than watches meanwhile"}, float64(asked.reads), 0, measure.Plain("reads"))
 	return nil
+}
+
+// hasRecalled is nil once the leader has read, as it does once, what the one before removed.
+func (a *arena) hasRecalled(ctx context.Context) error {
+	read, err := a.Cluster.Since(ctx, 0, func(r cluster.Request) bool { return r.Verb == "get" && r.Name == survey.RemovalsName })
+	if err == nil && len(read) == 0 {
+		err = errors.New("the leader has yet to read ConfigMap " + survey.RemovalsName)
+	}
+	return err
 }
 
 // untilCloned edits the source and times it until the last clone is written.

@@ -13,8 +13,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -31,23 +30,14 @@ const (
 type fleet struct {
 	arena    *arena
 	config   string
-	service  *harness.Service
-	replicas []*replica
+	service  *lab.Service
+	replicas []*lab.Replica
 	launched int
-}
-
-// replica has a way of its own to the API server, so that the audit log tells
-// whose a write was.
-type replica struct {
-	*harness.Headwater
-
-	address string
-	proxy   *cluster.Proxy
 }
 
 // newFleet runs as many as there are to be, by that configuration file.
 func (a *arena) newFleet(ctx context.Context, config string) (*fleet, error) {
-	service, err := harness.NewService(ctx, a.admin, func(err error) { measure.Progress("%v", err) })
+	service, err := lab.NewService(ctx, a.Admin, func(err error) { measure.Progress("%v", err) })
 	if err != nil {
 		return nil, err
 	}
@@ -85,24 +75,14 @@ func (f *fleet) whole(ctx context.Context) error {
 
 func (f *fleet) launch() error {
 	f.launched++
-	one := &replica{address: fmt.Sprintf("127.0.1.%d", f.launched)}
-	var err error
-	if one.proxy, err = f.arena.cluster.ProxyFrom(one.address); err != nil {
+	name := fmt.Sprintf("%s-%d", filepath.Base(f.config), f.launched)
+	one, err := f.arena.Replica(name, fmt.Sprintf("127.0.1.%d", f.launched), func(o *lab.Options) (err error) {
+		o.Config, o.Service = f.config, true
+		o.Args = []string{"--webhook-drain", drain, "--webhook-ca-settle", settle, "--lease-duration", f.arena.options.lease.String()}
+		o.Webhook, err = f.service.FreeAddress()
 		return err
-	}
-	options := f.arena.run
-	options.Name = fmt.Sprintf("%s-%d", filepath.Base(f.config), f.launched)
-	options.Config, options.Service = f.config, true
-	options.Kubeconfig = filepath.Join(options.Dir, options.Name+".kubeconfig")
-	options.Args = []string{"--webhook-drain", drain, "--webhook-ca-settle", settle, "--lease-duration", f.arena.options.lease.String()}
-	if options.Webhook, err = f.service.FreeAddress(); err != nil {
-		return err
-	}
-	if err := one.proxy.KubeconfigFor(options.Kubeconfig, harness.ServiceAccount); err != nil {
-		return err
-	}
-	if one.Headwater, err = harness.Start(options); err != nil {
-		one.proxy.Close()
+	})
+	if err != nil {
 		return err
 	}
 	f.replicas = append(f.replicas, one)
@@ -111,8 +91,8 @@ func (f *fleet) launch() error {
 }
 
 // leader waits for there to be one.
-func (f *fleet) leader(ctx context.Context) (leader *replica, err error) {
-	err = harness.Eventually(ctx, func(ctx context.Context) error {
+func (f *fleet) leader(ctx context.Context) (leader *lab.Replica, err error) {
+	err = lab.Eventually(ctx, func(ctx context.Context) error {
 		for _, one := range f.replicas {
 			if leads, err := one.Metric(ctx, "headwater_leader", nil); err != nil {
 				return err
@@ -127,10 +107,10 @@ func (f *fleet) leader(ctx context.Context) (leader *replica, err error) {
 }
 
 // drop forgets a replica that has ended.
-func (f *fleet) drop(one *replica) {
-	f.replicas = slices.DeleteFunc(f.replicas, func(other *replica) bool { return other == one })
+func (f *fleet) drop(one *lab.Replica) {
+	f.replicas = slices.DeleteFunc(f.replicas, func(other *lab.Replica) bool { return other == one })
 	f.service.Remove(one.Headwater)
-	one.proxy.Close()
+	one.Proxy.Close()
 }
 
 func (f *fleet) end(ctx context.Context) error {
@@ -145,8 +125,8 @@ func (f *fleet) end(ctx context.Context) error {
 // the webhook does not answer is left to the policies, or refused where there are
 // none.
 func (f *fleet) protects(ctx context.Context, otherwise admissionregistrationv1.FailurePolicyType) error {
-	configurations := f.arena.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	return harness.Within(ctx, protectWithin, func(ctx context.Context) error {
+	configurations := f.arena.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	return lab.Within(ctx, protectWithin, func(ctx context.Context) error {
 		live, err := configurations.Get(ctx, webhookConfiguration, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -28,13 +28,13 @@ func (a *arena) heals(ctx context.Context) error {
 	defer own.Stop()
 	err = a.latency(ctx, measure.Name{Key: "heal/deleted", What: "clone deleted to restored"},
 		a.healing(a.deletes(shared), clones.Restored(watch.Added)),
-		a.healing(a.deletes(bare), own.Mended(watch.Deleted, a.recreates, watch.Added)))
+		a.healing(a.deletes(bare), own.Repaired(watch.Deleted, a.recreates, watch.Added)))
 	if err != nil {
 		return err
 	}
 	return a.latency(ctx, measure.Name{Key: "heal/edited", What: "clone edited to restored"},
 		a.healing(a.edits(shared), clones.Restored(watch.Modified)),
-		a.healing(a.edits(bare), own.Mended(watch.Modified, a.rewrites, watch.Modified)))
+		a.healing(a.edits(bare), own.Repaired(watch.Modified, a.rewrites, watch.Modified)))
 }
 
 // healing does damage in the next namespace at each call, and times its repair.
@@ -54,13 +54,13 @@ func (a *arena) healing(damage, repair measure.Step) measure.Timer {
 
 func (a *arena) deletes(name string) measure.Step {
 	return func(ctx context.Context, namespace string) error {
-		return a.admin.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+		return a.Admin.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
 	}
 }
 
 func (a *arena) edits(name string) measure.Step {
 	return func(ctx context.Context, namespace string) error {
-		_, err := a.admin.CoreV1().Secrets(namespace).Patch(ctx, name, types.MergePatchType, []byte(measure.Tampering), metav1.PatchOptions{})
+		_, err := a.Admin.CoreV1().Secrets(namespace).Patch(ctx, name, types.MergePatchType, []byte(measure.Tampering), metav1.PatchOptions{})
 		return err
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 // memory measures what is resident after all that was done since the last
@@ -21,7 +21,7 @@ func (a *arena) memory(ctx context.Context) error {
 	for _, of := range []struct {
 		key, what, field string
 		budget           bool
-	}{{"resident", "resident memory", harness.Resident, true}, {"highest", "its highest ever", harness.Peak, false}} {
+	}{{"resident", "resident memory", process.Resident, true}, {"highest", "its highest ever", process.Peak, false}} {
 		mib, err := a.resident(of.field)
 		if err != nil {
 			return err
@@ -41,6 +41,6 @@ func (a *arena) memory(ctx context.Context) error {
 
 // resident reads a figure of the process's memory, in MiB.
 func (a *arena) resident(field string) (float64, error) {
-	bytes, err := harness.MemoryBytes(a.headwater.PID(), field)
+	bytes, err := process.MemoryBytes(a.headwater.PID(), field)
 	return float64(bytes) / (1 << 20), err
 }

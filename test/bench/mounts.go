@@ -12,7 +12,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // crowdNode is one that no kubelet runs on.
@@ -47,7 +47,7 @@ func (a *arena) mounts(ctx context.Context) error {
 		return err
 	}
 	var now int64
-	return a.admin.CoreV1().Pods(crowdNamespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+	return a.Admin.CoreV1().Pods(crowdNamespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
 }
 
 func podName(app string, i int) string { return fmt.Sprintf("%s-%05d", app, i) }
@@ -56,20 +56,20 @@ func podName(app string, i int) string { return fmt.Sprintf("%s-%05d", app, i) }
 // no rule is about.
 func (a *arena) addPods(ctx context.Context, n int) error {
 	measure.Progress("making %d pods", 2*n)
-	if err := harness.CreateNode(ctx, a.admin, crowdNode); err != nil {
+	if err := lab.CreateNode(ctx, a.Admin, crowdNode); err != nil {
 		return err
 	}
 	for _, app := range []string{shared, bare} {
-		spec := harness.ByVolume(app)
+		spec := lab.ByVolume(app)
 		spec.NodeName = crowdNode
 		err := measure.Parallel(ctx, n, func(ctx context.Context, i int) error {
-			pod, err := a.admin.CoreV1().Pods(crowdNamespace).Create(ctx, &corev1.Pod{
+			pod, err := a.Admin.CoreV1().Pods(crowdNamespace).Create(ctx, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: podName(app, i), Labels: map[string]string{"app": app}}, Spec: spec,
 			}, metav1.CreateOptions{})
 			if err != nil {
 				return err
 			}
-			return harness.SetRunning(ctx, a.admin, pod)
+			return lab.SetRunning(ctx, a.Admin, pod)
 		})
 		if err != nil {
 			return err
@@ -81,11 +81,11 @@ func (a *arena) addPods(ctx context.Context, n int) error {
 // untilRefreshed times act until every pod of app bears another refresh. It
 // returns once those of Headwater are confirmed, too.
 func (a *arena) untilRefreshed(ctx context.Context, app string, act func(context.Context) error) (time.Duration, error) {
-	list, err := a.admin.CoreV1().Pods(crowdNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	list, err := a.Admin.CoreV1().Pods(crowdNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 	if err != nil {
 		return 0, err
 	}
-	pods, err := measure.Open(ctx, a.admin.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, "")
+	pods, err := measure.Open(ctx, a.Admin.CoreV1().RESTClient(), "pods", metav1.NamespaceAll, "")
 	if err != nil {
 		return 0, err
 	}

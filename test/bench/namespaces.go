@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
 )
 
 // newcomers makes namespaces and times the arrival of a Secret in each.
@@ -33,7 +32,7 @@ func (a *arena) newcomers(ctx context.Context) (*newcomers, error) {
 	if n.bareOnes, err = a.secrets(ctx, bare); err != nil {
 		return nil, err
 	}
-	n.namespaces, err = measure.Open(ctx, a.admin.CoreV1().RESTClient(), "namespaces", metav1.NamespaceAll, "")
+	n.namespaces, err = measure.Open(ctx, a.Admin.CoreV1().RESTClient(), "namespaces", metav1.NamespaceAll, "")
 	return n, err
 }
 
@@ -74,7 +73,7 @@ func (n *newcomers) bare(ctx context.Context) (time.Duration, error) {
 func (n *newcomers) add(ctx context.Context, prefix string, arrival measure.Step) (time.Duration, error) {
 	n.arena.versions++
 	name := fmt.Sprintf("%s-%05d", prefix, n.arena.versions)
-	if err := harness.EnsureNamespace(ctx, n.arena.admin, name, nil); err != nil {
+	if err := n.arena.Namespaces(ctx, name); err != nil {
 		return 0, err
 	}
 	began := time.Now()

@@ -15,7 +15,7 @@ import (
 // openPage measures how long a reader of the page waits for the state of all clones,
 // and what one who stays costs a fan-out.
 func (a *arena) openPage(ctx context.Context) error {
-	a.run.Args = []string{"--page"}
+	a.Run.Args = []string{"--page", "--page-localhost"}
 	if _, _, err := a.restart(ctx); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (a *arena) openPage(ctx context.Context) error {
 		return err
 	}
 	a.results.Compared(measure.Name{Key: fmt.Sprintf("views/page-open/clones=%d", a.clones), What: fmt.Sprintf("source edit to the last of %d clones, with an open page", a.clones)}, took, floor)
-	a.run.Args = nil
+	a.Run.Args = nil
 	_, _, err = a.restart(ctx)
 	return err
 }

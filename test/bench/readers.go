@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
@@ -55,7 +55,7 @@ func (a *arena) settle(ctx context.Context) error {
 // run and Headwater has taken note of them.
 func (a *arena) board(ctx context.Context, n *node.Node, each int) ([]*reader, error) {
 	measure.Progress("starting %d pods", each*refreshNamespaces)
-	spec := harness.ByVolume(shared)
+	spec := lab.ByVolume(shared)
 	spec.NodeName = n.Name()
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: bare, VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{SecretName: bare},
@@ -76,7 +76,7 @@ func (a *arena) board(ctx context.Context, n *node.Node, each int) ([]*reader, e
 
 // runPod waits until it runs.
 func (a *arena) runPod(ctx context.Context, n *node.Node, namespace, name, role string, spec corev1.PodSpec) (container *node.Container, err error) {
-	pods := a.admin.CoreV1().Pods(namespace)
+	pods := a.Admin.CoreV1().Pods(namespace)
 	meta := metav1.ObjectMeta{Name: name, Labels: map[string]string{roleLabel: role}}
 	if _, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: meta, Spec: spec}, metav1.CreateOptions{}); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (a *arena) amid(ctx context.Context, n *node.Node, do func(context.Context)
 // churn starts one pod after the other, each as soon as the one before it has
 // run.
 func (a *arena) churn(ctx context.Context, n *node.Node, i int) error {
-	spec := harness.ByNothing()
+	spec := lab.ByNothing()
 	spec.NodeName = n.Name()
 	namespace := home(i % refreshNamespaces)
 	for turn := 0; ; turn++ {
@@ -127,7 +127,7 @@ func (a *arena) churn(ctx context.Context, n *node.Node, i int) error {
 		if _, err := a.runPod(ctx, n, namespace, name, churned, spec); err != nil {
 			return err
 		}
-		if err := a.admin.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := a.Admin.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
 	}
@@ -140,12 +140,12 @@ const churned = "churn"
 func (a *arena) clear(ctx context.Context) error {
 	these := metav1.ListOptions{LabelSelector: roleLabel + "=" + churned}
 	for i := range refreshNamespaces {
-		if err := a.admin.CoreV1().Pods(home(i)).DeleteCollection(ctx, metav1.DeleteOptions{}, these); err != nil {
+		if err := a.Admin.CoreV1().Pods(home(i)).DeleteCollection(ctx, metav1.DeleteOptions{}, these); err != nil {
 			return err
 		}
 	}
 	return wait.PollUntilContextTimeout(ctx, podsEvery, measure.Patience, true, func(ctx context.Context) (bool, error) {
-		left, err := a.admin.CoreV1().Pods(metav1.NamespaceAll).List(ctx, these)
+		left, err := a.Admin.CoreV1().Pods(metav1.NamespaceAll).List(ctx, these)
 		return err == nil && len(left.Items) == 0, err
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
@@ -31,7 +31,7 @@ const (
 // end, to see how long a kubelet takes that nobody asks.
 func (a *arena) refreshes(ctx context.Context) (err error) {
 	measure.Progress("starting a node")
-	n, err := node.Start(ctx, a.cluster, node.Options{})
+	n, err := node.Start(ctx, a.Cluster, node.Options{})
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (a *arena) refreshRound(ctx context.Context, readers []*reader) (took []tim
 			confirmed++
 		}
 	}
-	return took, confirmed, harness.Eventually(ctx, func(ctx context.Context) error { return a.confirmed(ctx, readers) })
+	return took, confirmed, lab.Eventually(ctx, func(ctx context.Context) error { return a.confirmed(ctx, readers) })
 }
 
 // confirmed is nil when Headwater has nothing left to ask of any kubelet.
@@ -126,7 +126,7 @@ func (a *arena) confirmed(ctx context.Context, readers []*reader) error {
 }
 
 func (a *arena) marks(ctx context.Context, r *reader) (map[string]string, error) {
-	pod, err := a.admin.CoreV1().Pods(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
+	pod, err := a.Admin.CoreV1().Pods(r.namespace).Get(ctx, r.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // restarts compares a source edit that stamps a consumer in every namespace
@@ -95,9 +95,9 @@ func (a *arena) addConsumers(ctx context.Context, of consumers) error {
 	for _, app := range []string{shared, bare} {
 		err := measure.Parallel(ctx, of.n, func(ctx context.Context, i int) error {
 			namespace, name := of.place(app, i)
-			deployment := harness.Deployment(namespace, app, 0, harness.ByEnv(app, "version"))
+			deployment := lab.Deployment(namespace, app, 0, lab.ByEnv(app, "version"))
 			deployment.Name, deployment.Spec.Paused = name, true
-			_, err := a.admin.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
+			_, err := a.Admin.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
 			return err
 		})
 		if err != nil {
@@ -115,7 +115,7 @@ func (a *arena) removeConsumers(ctx context.Context, of consumers) error {
 	}
 	all := slices.Collect(maps.Keys(namespaces))
 	return measure.Parallel(ctx, len(all), func(ctx context.Context, i int) error {
-		return a.admin.AppsV1().Deployments(all[i]).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		return a.Admin.AppsV1().Deployments(all[i]).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	})
 }
 
@@ -137,11 +137,11 @@ func baseline(version string) string { return fmt.Sprintf("v2:01234567:01234567=
 // untilStamped times act until every Deployment of app has another stamp. It
 // returns once the control plane has taken note of all, too.
 func (a *arena) untilStamped(ctx context.Context, app string, act func(context.Context) error) (time.Duration, error) {
-	list, err := a.admin.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	list, err := a.Admin.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 	if err != nil {
 		return 0, err
 	}
-	deployments, err := measure.Open(ctx, a.admin.AppsV1().RESTClient(), "deployments", metav1.NamespaceAll, "")
+	deployments, err := measure.Open(ctx, a.Admin.AppsV1().RESTClient(), "deployments", metav1.NamespaceAll, "")
 	if err != nil {
 		return 0, err
 	}

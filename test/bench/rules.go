@@ -16,9 +16,7 @@ func (a *arena) config(more ...string) string {
 		fmt.Fprintf(&cloning, "- name: bench-%d\n  source: {kind: Secret, namespace: %s, name: %s}\n  sync: {namespaces: %s}\n",
 			i+1, sourceNamespace, source, selected)
 	}
-	return `apiVersion: headwater.dev/v1alpha1
-kind: Config
-rules:
+	return `rules:
 - name: bench
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + shared + `}
   sync: {namespaces: ` + selected + `}

@@ -15,7 +15,7 @@ import (
 
 // secrets watches the Secrets called name.
 func (a *arena) secrets(ctx context.Context, name string) (*measure.Stream, error) {
-	return measure.Open(ctx, a.admin.CoreV1().RESTClient(), "secrets", metav1.NamespaceAll, name)
+	return measure.Open(ctx, a.Admin.CoreV1().RESTClient(), "secrets", metav1.NamespaceAll, name)
 }
 
 // inTarget says yes to a Secret in a target namespace whose payload is of

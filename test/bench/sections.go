@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 // sectioned has a section of reload.namespaces for all of the bench's namespaces.
@@ -61,11 +61,11 @@ func (a *arena) addOwners(ctx context.Context) error {
 	measure.Progress("making %d workloads with a Secret each", a.options.consumers)
 	return measure.Parallel(ctx, a.options.consumers, func(ctx context.Context, i int) error {
 		namespace, own := target(i%a.clones), "own-"+strconv.Itoa(i)
-		if err := measure.Create(ctx, a.admin, measure.Secret(namespace, own, "0")); err != nil {
+		if err := measure.Create(ctx, a.Admin, measure.Secret(namespace, own, "0")); err != nil {
 			return err
 		}
-		_, err := a.admin.AppsV1().Deployments(namespace).Create(ctx,
-			harness.Deployment(namespace, own, 0, harness.ByEnv(own, "version")), metav1.CreateOptions{})
+		_, err := a.Admin.AppsV1().Deployments(namespace).Create(ctx,
+			lab.Deployment(namespace, own, 0, lab.ByEnv(own, "version")), metav1.CreateOptions{})
 		return err
 	})
 }
@@ -81,10 +81,10 @@ type started struct {
 // left to do.
 func (a *arena) startedBy(ctx context.Context, config string) (s started, err error) {
 	a.headwater.Stop()
-	if err := os.WriteFile(a.run.Config, []byte(config), 0o600); err != nil {
+	if err := a.Configure(ctx, config); err != nil {
 		return s, err
 	}
-	before := a.cluster.Mark()
+	before := a.Cluster.Mark()
 	if s.took, s.writes, err = a.restart(ctx); err != nil {
 		return s, err
 	}
@@ -93,6 +93,6 @@ func (a *arena) startedBy(ctx context.Context, config string) (s started, err er
 		return s, err
 	}
 	s.reads = asked.reads
-	s.mib, err = a.resident(harness.Resident)
+	s.mib, err = a.resident(process.Resident)
 	return s, err
 }

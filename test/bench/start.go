@@ -11,7 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // restTime is how long Headwater must write nothing after a start.
@@ -43,19 +43,16 @@ func (a *arena) starts(ctx context.Context) error {
 // and counts its writes until it rests.
 func (a *arena) restart(ctx context.Context) (took time.Duration, writes int, err error) {
 	a.headwater.Stop()
-	before := a.cluster.Mark()
+	before := a.Cluster.Mark()
 	began := time.Now()
-	if a.headwater, err = harness.Start(a.run); err != nil {
-		return 0, 0, err
-	}
-	if err := a.headwater.Ready(ctx); err != nil {
+	if a.headwater, err = a.Start(ctx); err != nil {
 		return 0, 0, err
 	}
 	took = time.Since(began)
 	if err := a.headwater.Idle(ctx); err != nil {
 		return 0, 0, err
 	}
-	if err := harness.Holds(ctx, restTime, func(context.Context) error { return a.headwater.Failure() }); err != nil {
+	if err := lab.Holds(ctx, restTime, func(context.Context) error { return a.headwater.Failure() }); err != nil {
 		return 0, 0, err
 	}
 	asked, err := a.since(ctx, before)
@@ -65,7 +62,7 @@ func (a *arena) restart(ctx context.Context) (took time.Duration, writes int, er
 // bareRead reads what Headwater reads at its start: the clones in full, and
 // the metadata of namespaces and of all other Secrets and ConfigMaps.
 func (a *arena) bareRead(ctx context.Context) (time.Duration, error) {
-	light, err := metadata.NewForConfig(a.cluster.ConfigFor(harness.ServiceAccount))
+	light, err := metadata.NewForConfig(a.Cluster.ConfigFor(lab.ServiceAccount))
 	if err != nil {
 		return 0, err
 	}

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 // scrapes is over how many of them the CPU time of one is measured.
@@ -32,7 +33,7 @@ func (a *arena) scrapeCost(ctx context.Context) error {
 	if err := a.headwater.Idle(ctx); err != nil {
 		return err
 	}
-	before, err := harness.CPUTime(a.headwater.PID())
+	before, err := process.CPUTime(a.headwater.PID())
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (a *arena) scrapeCost(ctx context.Context) error {
 			return err
 		}
 	}
-	after, err := harness.CPUTime(a.headwater.PID())
+	after, err := process.CPUTime(a.headwater.PID())
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (a *arena) scrapeCost(ctx context.Context) error {
 func (a *arena) statusCommand(ctx context.Context) error {
 	took, floor, err := measure.Alternate(ctx, a.options.rounds, func(ctx context.Context) (time.Duration, error) {
 		began := time.Now()
-		command := exec.CommandContext(ctx, a.options.binary, "status", "--kubeconfig", a.cluster.Kubeconfig())
+		command := exec.CommandContext(ctx, a.options.binary, "status", "--kubeconfig", a.Cluster.Kubeconfig())
 		out, err := command.CombinedOutput()
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.ExitCode() == 2 { // something needs attention
@@ -70,7 +71,7 @@ func (a *arena) statusCommand(ctx context.Context) error {
 		return time.Since(began), nil
 	}, func(ctx context.Context) (time.Duration, error) {
 		began := time.Now()
-		_, err := a.admin.RESTClient().Get().AbsPath("/apis/headwater.dev/v1alpha1/rulestatuses").DoRaw(ctx)
+		_, err := a.Admin.RESTClient().Get().AbsPath("/apis/headwater.dev/v1alpha1/rulestatuses").DoRaw(ctx)
 		return time.Since(began), err
 	})
 	if err != nil {
@@ -87,5 +88,5 @@ func (a *arena) installStatus(ctx context.Context) error {
 	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
 		return nil // permissions of an older version, that knows no such kind
 	}
-	return harness.Apply(ctx, a.cluster.Config(), file)
+	return lab.Apply(ctx, a.Cluster.Config(), file)
 }

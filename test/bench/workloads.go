@@ -13,7 +13,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 // workloads measure what is resident after a start among many Secrets, without
 // workloads and with many, all of which consume a clone.
 func (a *arena) workloads(ctx context.Context) error {
-	list, err := a.admin.CoreV1().Secrets("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	list, err := a.Admin.CoreV1().Secrets("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func (a *arena) workloads(ctx context.Context) error {
 	secrets := len(list.Items) + more
 	measure.Progress("making %d more Secrets", more)
 	err = measure.Parallel(ctx, more, func(ctx context.Context, i int) error {
-		return measure.Create(ctx, a.admin, measure.Secret(unrelatedNamespace, "more-"+strconv.Itoa(i), "0"))
+		return measure.Create(ctx, a.Admin, measure.Secret(unrelatedNamespace, "more-"+strconv.Itoa(i), "0"))
 	})
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (a *arena) workloads(ctx context.Context) error {
 // addWorkloads makes workloads, and waits until Headwater has all on record.
 func (a *arena) addWorkloads(ctx context.Context) error {
 	measure.Progress("making %d workloads", manyWorkloads)
-	deployments, err := measure.Open(ctx, a.admin.AppsV1().RESTClient(), "deployments", metav1.NamespaceAll, "")
+	deployments, err := measure.Open(ctx, a.Admin.AppsV1().RESTClient(), "deployments", metav1.NamespaceAll, "")
 	if err != nil {
 		return err
 	}
@@ -60,8 +61,8 @@ func (a *arena) addWorkloads(ctx context.Context) error {
 	_, err = measure.Timed(ctx, func(ctx context.Context) error {
 		return measure.Parallel(ctx, manyWorkloads, func(ctx context.Context, i int) error {
 			namespace := target(i % a.clones)
-			_, err := a.admin.AppsV1().Deployments(namespace).Create(ctx,
-				harness.Deployment(namespace, "many-"+strconv.Itoa(i), 0, harness.ByEnv(shared, "version")), metav1.CreateOptions{})
+			_, err := a.Admin.AppsV1().Deployments(namespace).Create(ctx,
+				lab.Deployment(namespace, "many-"+strconv.Itoa(i), 0, lab.ByEnv(shared, "version")), metav1.CreateOptions{})
 			return err
 		})
 	}, func(ctx context.Context) error {
@@ -81,7 +82,7 @@ func (a *arena) residentAfterStart(ctx context.Context, secrets, workloads int) 
 	if _, _, err := a.restart(ctx); err != nil {
 		return err
 	}
-	mib, err := a.resident(harness.Resident)
+	mib, err := a.resident(process.Resident)
 	if err != nil {
 		return err
 	}
@@ -110,8 +111,8 @@ func (a *arena) idleRequests(ctx context.Context, name measure.Name) error {
 	if err := a.headwater.Idle(ctx); err != nil {
 		return err
 	}
-	mark := a.cluster.Mark()
-	if err := harness.Holds(ctx, idleTime, func(context.Context) error { return a.headwater.Failure() }); err != nil {
+	mark := a.Cluster.Mark()
+	if err := lab.Holds(ctx, idleTime, func(context.Context) error { return a.headwater.Failure() }); err != nil {
 		return err
 	}
 	asked, err := a.since(ctx, mark)

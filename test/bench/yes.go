@@ -19,9 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 
+	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/protect/webhook"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/process"
 )
 
@@ -58,7 +59,7 @@ func (a *arena) startYes(ctx context.Context) (address string, bundle []byte, st
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("certificate of the webhook that does nothing: %w", err)
 	}
-	certFile, keyFile := filepath.Join(a.run.Dir, "yes.crt"), filepath.Join(a.run.Dir, "yes.key")
+	certFile, keyFile := filepath.Join(a.Run.Dir, "yes.crt"), filepath.Join(a.Run.Dir, "yes.key")
 	if err := errors.Join(os.WriteFile(certFile, bundle, 0o600), os.WriteFile(keyFile, key, 0o600)); err != nil {
 		return "", nil, nil, err
 	}
@@ -67,7 +68,7 @@ func (a *arena) startYes(ctx context.Context) (address string, bundle []byte, st
 		return "", nil, nil, err
 	}
 	server, err := process.Start(process.Spec{
-		Name: yes, Binary: binary, Args: []string{serveYes, address, certFile, keyFile}, Env: a.run.Env, LogFile: filepath.Join(a.run.Dir, "yes.log"),
+		Name: yes, Binary: binary, Args: []string{serveYes, address, certFile, keyFile}, Env: a.Run.Env, LogFile: filepath.Join(a.Run.Dir, "yes.log"),
 	})
 	if err != nil {
 		return "", nil, nil, err
@@ -89,7 +90,7 @@ func freeAddress(ctx context.Context) (string, error) {
 }
 
 func awaitListener(ctx context.Context, address string) error {
-	return harness.Eventually(ctx, func(ctx context.Context) error {
+	return lab.Eventually(ctx, func(ctx context.Context) error {
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return err
@@ -99,9 +100,9 @@ func awaitListener(ctx context.Context, address string) error {
 }
 
 func (a *arena) registerYes(ctx context.Context, url string, bundle []byte) error {
-	configurations := a.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	configurations := a.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	var config *admissionregistrationv1.ValidatingWebhookConfiguration
-	err := harness.Eventually(ctx, func(ctx context.Context) (err error) {
+	err := lab.Eventually(ctx, func(ctx context.Context) (err error) {
 		config, err = configurations.Get(ctx, webhookConfiguration, metav1.GetOptions{})
 		return err
 	})
@@ -127,7 +128,7 @@ func runYes(ctx context.Context, address, certFile, keyFile string) error {
 		return err
 	}
 	certificate := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }
-	return webhook.NewServer(address, 0, http.HandlerFunc(allow), certificate, zap.NewNop()).Run(ctx)
+	return webhook.NewServer(address, 0, http.HandlerFunc(allow), serve.TLS{}.Config(certificate), zap.NewNop()).Run(ctx)
 }
 
 // allow reads of a review what an answer must repeat, and nothing else.
@@ -145,6 +146,7 @@ func allow(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no review", http.StatusBadRequest)
 		return
 	}
+	serve.Accept(w, r)
 	w.Header().Set("Content-Type", "application/json")
 	// The API server notices if it cannot read the answer.
 	_, _ = fmt.Fprintf(w, `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":%q,"allowed":true}}`, review.Request.UID)

@@ -136,6 +136,7 @@ func (d *dice) request() request {
 				"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:namespace-controller",
 				"system:kube-controller-manager", "system:serviceaccount:kube-system:default"),
 			Groups: some(d, "staff", "editors", "system:masters"),
+			UID:    pick(d, "uid", ""),
 		},
 		inNamespace: pick(d, "p", "q", "z"),
 	}

@@ -135,7 +135,7 @@ func (r request) decided(t testing.TB) protectdecide.Request {
 	require.True(t, known)
 	return protectdecide.Request{
 		Operation: operation, Kind: r.kind, Namespace: r.inNamespace, Name: r.name,
-		User: protectdecide.User{Name: r.user.Name, Groups: r.user.Groups}, Old: r.before, New: r.after,
+		User: protectdecide.User{Name: r.user.Name, Groups: r.user.Groups, UID: r.user.UID}, Old: r.before, New: r.after,
 	}
 }
 

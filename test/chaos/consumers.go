@@ -5,13 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // consumer is a Deployment of no pods that consumes the clone in its namespace:
@@ -24,9 +28,9 @@ func (c consumer) name() string { return "by-" + cmp.Or(c.key, "volume") }
 
 func (c consumer) spec() corev1.PodSpec {
 	if c.key == "" {
-		return harness.ByVolume(shared)
+		return lab.ByVolume(shared)
 	}
-	return harness.ByEnv(shared, c.key)
+	return lab.ByEnv(shared, c.key)
 }
 
 func consumers() []consumer {
@@ -41,7 +45,7 @@ func consumers() []consumer {
 
 func (w *world) deploy(ctx context.Context) error {
 	for _, c := range consumers() {
-		_, err := w.admin.AppsV1().Deployments(c.namespace).Create(ctx, harness.Deployment(c.namespace, c.name(), 0, c.spec()), metav1.CreateOptions{})
+		_, err := w.admin.AppsV1().Deployments(c.namespace).Create(ctx, lab.Deployment(c.namespace, c.name(), 0, c.spec()), metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("create %s: %w", c, err)
 		}
@@ -74,4 +78,51 @@ func (w *world) standing(ctx context.Context, c consumer) (standing, error) {
 	}
 	after, err := w.rollouts.of(ctx, c)
 	return standing{rollouts: before, late: after != before}, err
+}
+
+// follower reads what etcd says was written to a resource, as it is written.
+type follower struct {
+	cluster  *cluster.Cluster
+	resource string
+
+	mu sync.Mutex
+	// next is the revision of etcd from which on nothing was read yet.
+	next int64
+	// see is told each edition, in order; mu is locked.
+	see func(cluster.Edition)
+}
+
+// follow reads until ctx ends. It goes on where etcd could not be asked.
+func (f *follower) follow(ctx context.Context) {
+	for pauseFor(ctx, followEvery) == nil {
+		_ = f.read(ctx)
+	}
+}
+
+func (f *follower) read(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	editions, next, err := f.cluster.History(ctx, f.next, f.resource)
+	if err != nil {
+		return err
+	}
+	f.next = next
+	for _, edition := range editions {
+		f.see(edition)
+	}
+	return nil
+}
+
+func (r *rollouts) count(edition cluster.Edition) {
+	d, ok := edition.Object.(*appsv1.Deployment)
+	if !ok {
+		return
+	}
+	key := edition.Namespace + "/" + edition.Name
+	if before, known := r.templates[key]; known && !equality.Semantic.DeepEqual(before, d.Spec.Template) {
+		r.counts[key]++
+	}
+	r.templates[key] = d.Spec.Template
 }

@@ -18,13 +18,13 @@ type fault struct {
 // those of the control plane.
 func (s *storm) faults() []fault {
 	return []fault{
-		{"a replica is killed", s.toReplica(0, 3*time.Second, func(r *replica) error { r.Kill(); return nil }, (*replica).start)},
-		{"a replica is stopped", s.toReplica(0, 3*time.Second, func(r *replica) error { r.Stop(); return nil }, (*replica).start)},
+		{"a replica is killed", s.toReplica(0, 3*time.Second, func(r *replica) error { r.Kill(); return nil }, func(r *replica) error { return r.Restart() })},
+		{"a replica is stopped", s.toReplica(0, 3*time.Second, func(r *replica) error { r.Stop(); return nil }, func(r *replica) error { return r.Restart() })},
 		{"a replica stands still for longer than its lease", s.toReplica(17*time.Second, 22*time.Second,
 			func(r *replica) error { return r.Pause() }, func(r *replica) error { return r.Resume() })},
-		{"a replica's connections are dropped", s.toReplica(time.Second, 14*time.Second, (*replica).cut, (*replica).mend)},
-		{"a replica's connections are held", s.toReplica(time.Second, 20*time.Second, (*replica).hold, (*replica).mend)},
-		{"a replica's way is slow", s.toReplica(3*time.Second, 10*time.Second, (*replica).slow, (*replica).mend)},
+		{"a replica's connections are dropped", s.toReplica(time.Second, 14*time.Second, (*replica).cut, (*replica).repair)},
+		{"a replica's connections are held", s.toReplica(time.Second, 20*time.Second, (*replica).hold, (*replica).repair)},
+		{"a replica's way is slow", s.toReplica(3*time.Second, 10*time.Second, (*replica).slow, (*replica).repair)},
 		{"the API server is restarted", s.toControlPlane(s.cluster.RestartAPIServer)},
 		{"the API server is killed", s.toControlPlane(func(ctx context.Context) error {
 			return errors.Join(s.cluster.KillAPIServer(), s.cluster.StartAPIServer(ctx))
@@ -33,18 +33,20 @@ func (s *storm) faults() []fault {
 	}
 }
 
-func (r *replica) cut() error  { r.proxy.Cut(); return nil }
-func (r *replica) hold() error { r.proxy.Hold(); return nil }
-func (r *replica) slow() error { r.proxy.Slow(200 * time.Millisecond); return nil }
+func (r *replica) cut() error { r.Proxy.Cut(); return nil }
 
-// mend also drops what was held: those connections stay dead.
-func (r *replica) mend() error {
-	r.proxy.Cut()
-	return r.proxy.Restore()
+func (r *replica) hold() error { r.Proxy.Hold(); return nil }
+
+func (r *replica) slow() error { r.Proxy.Slow(200 * time.Millisecond); return nil }
+
+// repair also drops what was held: those connections stay dead.
+func (r *replica) repair() error {
+	r.Proxy.Cut()
+	return r.Proxy.Restore()
 }
 
 // toReplica breaks one for a time from least to most.
-func (s *storm) toReplica(least, most time.Duration, breaks, mends func(*replica) error) func(*rand.Rand) func(context.Context) error {
+func (s *storm) toReplica(least, most time.Duration, breaks, repairs func(*replica) error) func(*rand.Rand) func(context.Context) error {
 	return func(random *rand.Rand) func(context.Context) error {
 		victim := s.fleet.replicas[random.IntN(size)]
 		lasting := least + time.Duration(random.Int64N(int64(most-least)))
@@ -55,7 +57,7 @@ func (s *storm) toReplica(least, most time.Duration, breaks, mends func(*replica
 				return err
 			}
 			waited := pauseFor(ctx, lasting)
-			return errors.Join(waited, mends(victim))
+			return errors.Join(waited, repairs(victim))
 		}
 	}
 }

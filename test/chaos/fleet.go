@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 
-	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const size = 3
@@ -19,44 +17,22 @@ type fleet struct{ replicas [size]*replica }
 // replica is one of them. A fault that breaks it locks it until it works again.
 type replica struct {
 	sync.Mutex
-
-	name    string
-	address string // by which requests show whose they are
-	proxy   *cluster.Proxy
-	options harness.Options
-	*harness.Headwater
+	*lab.Replica
 }
 
-func newFleet(c *cluster.Cluster, binary, file string) (*fleet, error) {
+func newFleet(site *lab.Site) (*fleet, error) {
 	f := &fleet{}
 	for i := range f.replicas {
-		one := &replica{name: fmt.Sprintf("replica-%d", i+1), address: fmt.Sprintf("127.0.0.%d", 11+i)}
-		f.replicas[i] = one
-		var err error
-		if one.proxy, err = c.ProxyFrom(one.address); err != nil {
-			return nil, err
-		}
-		kubeconfig := filepath.Join(c.Dir(), one.name+".kubeconfig")
-		if err := one.proxy.KubeconfigFor(kubeconfig, harness.ServiceAccount); err != nil {
-			return nil, err
-		}
-		webhook, err := harness.FreeAddress()
+		one, err := site.Replica(fmt.Sprintf("replica-%d", i+1), fmt.Sprintf("127.0.0.%d", 11+i), func(o *lab.Options) (err error) {
+			o.Webhook, err = lab.FreeAddress()
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		one.options = harness.Options{
-			Binary: binary, Config: file, Kubeconfig: kubeconfig, Webhook: webhook, Dir: c.Dir(), Name: one.name, LogLevel: "info",
-		}
-		if err := one.start(); err != nil {
-			return nil, err
-		}
+		f.replicas[i] = &replica{Replica: one}
 	}
 	return f, nil
-}
-
-func (r *replica) start() (err error) {
-	r.Headwater, err = harness.Start(r.options)
-	return err
 }
 
 // alive starts what has ended meanwhile, as a kubelet does: a leader that lost
@@ -64,7 +40,7 @@ func (r *replica) start() (err error) {
 func (r *replica) alive() error {
 	select {
 	case <-r.Done():
-		return r.start()
+		return r.Restart()
 	default:
 		return nil
 	}
@@ -74,7 +50,7 @@ func (r *replica) alive() error {
 func (f *fleet) whole() error {
 	var failures []error
 	for _, one := range f.replicas {
-		failures = append(failures, one.proxy.Restore(), one.alive())
+		failures = append(failures, one.Proxy.Restore(), one.alive())
 	}
 	return errors.Join(failures...)
 }
@@ -94,11 +70,6 @@ func (f *fleet) ready(ctx context.Context) error {
 
 func (f *fleet) end() {
 	for _, one := range f.replicas {
-		if one != nil && one.Headwater != nil {
-			one.Stop()
-		}
-		if one != nil && one.proxy != nil {
-			one.proxy.Close()
-		}
+		one.End()
 	}
 }

@@ -8,19 +8,19 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // isWork reports whether r is a write that only the leader may make: to objects
 // of others, and not an Event.
 func isWork(r cluster.Request) bool {
-	return r.User == harness.ServiceAccount && r.IsWrite() && r.Namespace != harness.Namespace && r.Namespace != "" &&
+	return r.User == lab.ServiceAccount && r.IsWrite() && r.Namespace != lab.Namespace && r.Namespace != "" &&
 		!slices.Contains([]string{"events", "subjectaccessreviews", "selfsubjectaccessreviews"}, r.Resource)
 }
 
 // isLease reports whether r made its sender the leader, or kept it so.
 func isLease(r cluster.Request) bool {
-	return r.Resource == "leases" && r.Name == leader.LeaseName && r.Namespace == harness.Namespace && r.IsWrite() && r.Code < 300
+	return r.Resource == "leases" && r.Name == leader.LeaseName && r.Namespace == lab.Namespace && r.IsWrite() && r.Code < 300
 }
 
 // isTheft reports whether r is a successful write to the protected source by a user
@@ -46,7 +46,7 @@ func (s *storm) judgeHistory(ctx context.Context) error {
 	}
 	names := map[string]string{}
 	for _, one := range s.fleet.replicas {
-		names[one.address] = one.name
+		names[one.Address] = one.Name
 	}
 	s.report.staged = len(s.world.stages.passed)
 	changes, wrong := judgeLeaders(requests, names)

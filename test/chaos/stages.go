@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +22,8 @@ const stagedRule = `- name: staged
     delivery:
       stages:
       - {name: canary, namespaces: {include: [chaos-home-0, chaos-home-1]}, soak: 300ms}
-      - {name: homes, namespaces: {include: ["chaos-home-*"]}}
+      - {name: homes, namespaces: {include: ["chaos-home-*"]}, soak: 0s}
+      rest: {soak: 0s}
 `
 
 const (
@@ -76,11 +76,9 @@ func dataOf(configMap *corev1.ConfigMap) map[string]string {
 // stages checks in which order values came to the clones of stagedRule, by what etcd
 // says was written.
 type stages struct {
-	cluster *cluster.Cluster
-	report  *report
+	follower
 
-	mu   sync.Mutex
-	next int64
+	report *report
 	// had are the values of the homes, by namespace.
 	had map[string]map[string]bool
 	// passed counts the values that came to a later stage.
@@ -88,36 +86,17 @@ type stages struct {
 }
 
 func newStages(c *cluster.Cluster, from int64, r *report) *stages {
-	return &stages{cluster: c, report: r, next: from, had: map[string]map[string]bool{}, passed: map[string]bool{}}
-}
-
-// follow reads what is written as it is written, until ctx ends.
-func (s *stages) follow(ctx context.Context) {
-	for pauseFor(ctx, followEvery) == nil {
-		_ = s.read(ctx)
-	}
-}
-
-func (s *stages) read(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	editions, next, err := s.cluster.History(ctx, s.next, "configmaps")
-	if err != nil {
-		return err
-	}
-	s.next = next
-	for _, edition := range editions {
+	s := &stages{report: r, had: map[string]map[string]bool{}, passed: map[string]bool{}}
+	s.follower = follower{cluster: c, resource: "configmaps", next: from, see: func(edition cluster.Edition) {
 		if configMap, ok := edition.Object.(*corev1.ConfigMap); ok && edition.Name == staged && edition.Namespace != sourceNamespace {
-			s.see(edition.Namespace, configMap.Data["k"])
+			s.check(edition.Namespace, configMap.Data["k"])
 		}
-	}
-	return nil
+	}}
+	return s
 }
 
-// see checks one value of a clone.
-func (s *stages) see(namespace, value string) {
+// check checks one value of a clone.
+func (s *stages) check(namespace, value string) {
 	if value == scribbled {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -39,15 +39,16 @@ type storm struct {
 }
 
 func newStorm(ctx context.Context, c *cluster.Cluster, o options) (*storm, error) {
-	if err := harness.Apply(ctx, c.Config(), o.rbac); err != nil {
-		return nil, err
-	}
-	r := &report{seed: o.seed, began: time.Now(), faults: map[string]int{}, steps: map[string]int{}}
-	w, err := newWorld(ctx, c, o, r)
+	site, err := lab.NewSite(ctx, c, o.binary, o.rbac)
 	if err != nil {
 		return nil, err
 	}
-	f, err := newFleet(c, o.binary, w.file)
+	r := &report{seed: o.seed, began: time.Now(), faults: map[string]int{}, steps: map[string]int{}}
+	w, err := newWorld(ctx, site, o, r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newFleet(site)
 	if err != nil {
 		return nil, err
 	}
@@ -126,21 +127,21 @@ func (s *storm) round(ctx context.Context) error {
 // all that was broken is whole.
 func (s *storm) breakThings(ctx context.Context) error {
 	faults := s.faults()
-	mending := make(chan error, s.options.faults)
+	repairing := make(chan error, s.options.faults)
 	for range s.options.faults {
 		fault := faults[s.rand.IntN(len(faults))]
 		pause := time.Duration(s.rand.Int64N(int64(between)))
 		play := fault.strikes(s.rand)
 		s.report.faults[fault.name]++
 		say("fault: %s", fault.name)
-		go func() { mending <- play(ctx) }()
+		go func() { repairing <- play(ctx) }()
 		if err := pauseFor(ctx, pause); err != nil {
 			return err
 		}
 	}
 	var failures []error
 	for range s.options.faults {
-		failures = append(failures, <-mending)
+		failures = append(failures, <-repairing)
 	}
 	return errors.Join(append(failures, s.fleet.whole())...)
 }
@@ -169,16 +170,7 @@ func (s *storm) atRest(ctx context.Context) error {
 // until tries again, for as long as patience lasts, while do fails: there may be
 // nobody to answer.
 func until(ctx context.Context, do func(context.Context) error) error {
-	deadline := time.Now().Add(patience)
-	for {
-		err := do(ctx)
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		if pause := pauseFor(ctx, 100*time.Millisecond); pause != nil {
-			return errors.Join(err, pause)
-		}
-	}
+	return lab.Within(ctx, patience, do)
 }
 
 func pauseFor(ctx context.Context, d time.Duration) error {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // pace is the pause between two steps of the work.
@@ -91,7 +91,7 @@ func (w *world) attack(ctx context.Context) error { return w.steal(ctx, metav1.P
 func (w *world) steal(ctx context.Context, options metav1.PatchOptions) error {
 	_, err := w.mallory.CoreV1().Secrets(sourceNamespace).Patch(ctx, shared, types.MergePatchType,
 		[]byte(`{"stringData":{"k":"stolen"}}`), options)
-	return harness.Refused(err)
+	return lab.Refused(err)
 }
 
 // strip must be refused as well: who could take off the mark has a clone that
@@ -102,7 +102,7 @@ func (w *world) strip(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return harness.Refused(err)
+	return lab.Refused(err)
 }
 
 func (w *world) anyHome() string { return fmt.Sprint(home, w.rand.IntN(homes)) }
@@ -114,7 +114,7 @@ func (w *world) scribble(ctx context.Context) error {
 		w.scribbled[namespace]++
 		_, err := w.stranger.CoreV1().Secrets(namespace).Patch(ctx, shared, types.MergePatchType,
 			[]byte(`{"stringData":{"k":"scribbled"}}`), metav1.PatchOptions{})
-		return harness.IgnoreGone(err)
+		return lab.IgnoreGone(err)
 	}
 	name := flags
 	if w.rand.IntN(2) == 0 {
@@ -122,7 +122,7 @@ func (w *world) scribble(ctx context.Context) error {
 	}
 	_, err := w.stranger.CoreV1().ConfigMaps(namespace).Patch(ctx, name, types.MergePatchType,
 		[]byte(`{"data":{"k":"`+scribbled+`","more":"x"}}`), metav1.PatchOptions{})
-	return harness.IgnoreGone(err)
+	return lab.IgnoreGone(err)
 }
 
 // scribbled is what a stranger writes to a clone.
@@ -130,15 +130,15 @@ const scribbled = "scribbled"
 
 func (w *world) snatch(ctx context.Context) error {
 	if w.rand.IntN(2) == 0 {
-		return harness.IgnoreGone(w.stranger.CoreV1().ConfigMaps(w.anyHome()).Delete(ctx, staged, metav1.DeleteOptions{}))
+		return lab.IgnoreGone(w.stranger.CoreV1().ConfigMaps(w.anyHome()).Delete(ctx, staged, metav1.DeleteOptions{}))
 	}
-	return harness.IgnoreGone(w.stranger.CoreV1().Secrets(w.anyHome()).Delete(ctx, shared, metav1.DeleteOptions{}))
+	return lab.IgnoreGone(w.stranger.CoreV1().Secrets(w.anyHome()).Delete(ctx, shared, metav1.DeleteOptions{}))
 }
 
 // gather makes the crowd's namespaces, as far as they are not there.
 func (w *world) gather(ctx context.Context) error {
 	for i := range w.crowd {
-		if err := harness.EnsureNamespace(ctx, w.admin, fmt.Sprint(crowd, i), nil); err != nil {
+		if err := lab.EnsureNamespace(ctx, w.admin, fmt.Sprint(crowd, i), nil); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (w *world) gather(ctx context.Context) error {
 func (w *world) disperse(ctx context.Context) error {
 	for i := range w.crowd {
 		err := w.admin.CoreV1().Namespaces().Delete(ctx, fmt.Sprint(crowd, i), metav1.DeleteOptions{})
-		if harness.IgnoreGone(err) != nil && !apierrors.IsConflict(err) {
+		if lab.IgnoreGone(err) != nil && !apierrors.IsConflict(err) {
 			return err
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"time"
 
@@ -17,8 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -36,9 +33,7 @@ const (
 	requestTimeout = 5 * time.Second
 )
 
-const configFile = `apiVersion: headwater.dev/v1alpha1
-kind: Config
-rules:
+const configFile = `rules:
 - name: shared
   source: {kind: Secret, namespace: chaos-src, name: shared}
   sync: {namespaces: {include: ["chaos-home-*", "chaos-crowd-*"]}}
@@ -65,7 +60,7 @@ type world struct {
 	rollouts *rollouts
 	stages   *stages
 
-	file   string
+	site   *lab.Site
 	crowd  int
 	rand   *rand.Rand
 	report *report
@@ -78,9 +73,10 @@ type world struct {
 	attempts, scribbled map[string]int
 }
 
-func newWorld(ctx context.Context, c *cluster.Cluster, o options, r *report) (*world, error) {
+func newWorld(ctx context.Context, site *lab.Site, o options, r *report) (*world, error) {
+	c := site.Cluster
 	w := &world{
-		file: filepath.Join(c.Dir(), "headwater.yaml"), crowd: o.namespaces,
+		site: site, crowd: o.namespaces,
 		rand: rand.New(rand.NewPCG(o.seed, 2)), report: r, attempts: map[string]int{}, scribbled: map[string]int{},
 	}
 	for to, config := range map[*kubernetes.Interface]*rest.Config{
@@ -104,20 +100,12 @@ func newWorld(ctx context.Context, c *cluster.Cluster, o options, r *report) (*w
 	return w, w.populate(ctx)
 }
 
-// configure writes the file as a whole, as a mounted ConfigMap changes.
 func (w *world) configure() error {
 	content := configFile
 	if w.withExtra {
 		content += extraRule
 	}
-	fresh := w.file + ".new"
-	if err := os.WriteFile(fresh, []byte(content+configEnd), 0o600); err != nil {
-		return fmt.Errorf("write the configuration: %w", err)
-	}
-	if err := os.Rename(fresh, w.file); err != nil {
-		return fmt.Errorf("write the configuration: %w", err)
-	}
-	return nil
+	return lab.WriteConfig(w.site.Run.Config, content+configEnd)
 }
 
 func (w *world) populate(ctx context.Context) error {
@@ -125,15 +113,15 @@ func (w *world) populate(ctx context.Context) error {
 		return err
 	}
 	for i := range homes {
-		if err := harness.EnsureNamespace(ctx, w.admin, fmt.Sprint(home, i), nil); err != nil {
+		if err := w.site.Namespaces(ctx, fmt.Sprint(home, i)); err != nil {
 			return err
 		}
 	}
-	if err := harness.EnsureNamespace(ctx, w.admin, sourceNamespace, nil); err != nil {
+	if err := w.site.Namespaces(ctx, sourceNamespace); err != nil {
 		return err
 	}
 	if _, err := w.admin.CoreV1().Secrets(sourceNamespace).Create(ctx,
-		harness.Secret(sourceNamespace, shared, map[string]string{"k": "0", "other": "0"}), metav1.CreateOptions{}); err != nil {
+		lab.Secret(sourceNamespace, shared, map[string]string{"k": "0", "other": "0"}), metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	for _, name := range []string{flags, extra, staged} {
@@ -155,7 +143,7 @@ func (w *world) permit(ctx context.Context) error {
 		return fmt.Errorf("create ClusterRole: %w", err)
 	}
 	for _, user := range []string{owner, stranger, mallory} {
-		if err := harness.Bind(ctx, w.admin, role.Name, user); err != nil {
+		if err := lab.Bind(ctx, w.admin, role.Name, user); err != nil {
 			return err
 		}
 	}

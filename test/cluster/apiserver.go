@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/headwater-k8s/headwater/test/process"
 )
@@ -48,10 +49,40 @@ func (c *Cluster) RestartAPIServer(ctx context.Context) error {
 // RestartEtcd ends etcd as a crash does, and returns once it answers again, with
 // the data that it had. The API server runs on.
 func (c *Cluster) RestartEtcd(ctx context.Context) error {
+	return c.withoutEtcd(ctx, func(string, string) error { return nil })
+}
+
+// SaveEtcd keeps a copy of etcd's data as it is now, in place of an earlier one.
+func (c *Cluster) SaveEtcd(ctx context.Context) error {
+	return c.withoutEtcd(ctx, func(data, saved string) error {
+		return errors.Join(os.RemoveAll(saved), os.CopyFS(saved, os.DirFS(data)))
+	})
+}
+
+// RestoreEtcd has etcd and the API server begin again with the data that SaveEtcd kept.
+func (c *Cluster) RestoreEtcd(ctx context.Context) error {
+	if err := c.KillAPIServer(); err != nil {
+		return err
+	}
+	err := c.withoutEtcd(ctx, func(data, saved string) error {
+		return errors.Join(os.RemoveAll(data), os.Rename(saved, data))
+	})
+	return errors.Join(err, c.StartAPIServer(ctx))
+}
+
+// withoutEtcd calls change with the folders of etcd's data and of its copy while etcd
+// does not run.
+func (c *Cluster) withoutEtcd(ctx context.Context, change func(data, saved string) error) error {
 	if etcd := c.running(Etcd); etcd != nil {
 		etcd.Kill()
 	}
-	return c.startEtcd(ctx)
+	return errors.Join(change(c.path("etcd"), c.path("etcd-saved")), c.startEtcd(ctx))
+}
+
+// PauseControllers has no controller do anything until resume.
+func (c *Cluster) PauseControllers() (resume func() error, err error) {
+	controllers := c.running(ControllerManager)
+	return controllers.Resume, controllers.Pause()
 }
 
 func (c *Cluster) apiServer() *process.Process { return c.running(APIServer) }

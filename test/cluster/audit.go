@@ -32,6 +32,7 @@ rules:
 // Request is one request to the API server, as its audit log tells it.
 type Request struct {
 	Time        time.Time // when it arrived
+	Done        time.Time // when it was answered, or a watch began
 	Verb        string    // get, list, watch, create, update, patch, delete, deletecollection
 	Group       string    // of the API; empty for the core
 	Resource    string    // empty for paths such as /readyz
@@ -122,6 +123,7 @@ func readRequests(ctx context.Context, log *bufio.Reader, filter func(Request) b
 // auditEvent is what we use of audit.k8s.io/v1, Event.
 type auditEvent struct {
 	RequestReceivedTimestamp time.Time
+	StageTimestamp           time.Time
 	Verb                     string
 	RequestURI               string
 	UserAgent                string
@@ -149,6 +151,7 @@ func parseRequest(line []byte) (Request, error) {
 	return Request{
 		Source:      source,
 		Time:        event.RequestReceivedTimestamp,
+		Done:        event.StageTimestamp,
 		Verb:        event.Verb,
 		Group:       event.ObjectRef.APIGroup,
 		Resource:    event.ObjectRef.Resource,

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-const testTimeout = 30 * time.Second
+const testTimeout = 5 * time.Minute
 
 func clientOf(t *testing.T, config *rest.Config) kubernetes.Interface {
 	t.Helper()
@@ -138,6 +138,7 @@ func TestSchedulerLooksAtPods(t *testing.T) {
 }
 
 func TestRestartsOfTheAPIServerKeepTheData(t *testing.T) {
+	t.Parallel()
 	c := ForTest(t, Options{})
 	client := clientOf(t, c.Config())
 	_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), configMap("kept"), metav1.CreateOptions{})
@@ -195,6 +196,7 @@ func TestTheHistoryHasEveryEditionInOrder(t *testing.T) {
 }
 
 func TestACompactedEtcdHasForgotten(t *testing.T) {
+	t.Parallel()
 	c := ForTest(t, Options{Log: t.Output()})
 	configMaps := clientOf(t, c.Config()).CoreV1().ConfigMaps("default")
 	created, err := configMaps.Create(t.Context(), configMap("forgotten"), metav1.CreateOptions{})
@@ -233,9 +235,10 @@ func TestStartTakesOtherPortsWhenOneIsLost(t *testing.T) {
 }
 
 func TestAComponentThatEndsIsTold(t *testing.T) {
+	t.Parallel()
 	skipShort(t)
-	_, err := Start(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "cluster"), Args: map[string][]string{Scheduler: {"--no-such-flag"}}})
-	require.ErrorContains(t, err, "start the control plane: kube-scheduler ended (exit status 1); its log is ")
+	_, err := Start(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "cluster"), Args: map[string][]string{ControllerManager: {"--no-such-flag"}}})
+	require.ErrorContains(t, err, "start the control plane: kube-controller-manager ended (exit status 1); its log is ")
 	require.ErrorContains(t, err, "unknown flag: --no-such-flag")
 
 	c, err := Start(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "cluster")})

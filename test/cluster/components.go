@@ -72,6 +72,8 @@ func (c *Cluster) apiServerArgs() []string {
 		"--enable-aggregator-routing=true",
 		"--audit-policy-file=" + c.path(auditPolicyFile),
 		"--audit-log-path=" + c.path(auditLogFile),
+		// Otherwise History loses what is older than five minutes, which tests on a busy machine are.
+		"--etcd-compaction-interval=0",
 		// A request is in the log before its response ends.
 		"--audit-log-mode=blocking",
 		// Never rotate: a Mark is an offset.

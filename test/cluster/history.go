@@ -29,8 +29,7 @@ type Edition struct {
 // History is every edition of every namespaced object of these resources from
 // revision from on, in order, and the revision to go on from. It comes from
 // etcd, so that nothing is missing: also not what was written and written over
-// while no API server could be asked. It reaches back for five minutes, after
-// which API servers have etcd compact it.
+// while no API server could be asked. It reaches back to the last CompactEtcd.
 func (c *Cluster) History(ctx context.Context, from int64, resources ...string) (editions []Edition, next int64, err error) {
 	next, err = c.written(ctx, from, func(event watchEvent) error {
 		edition, wanted, err := event.edition(resources)

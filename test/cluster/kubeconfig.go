@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -33,8 +34,18 @@ func (c *Cluster) actingAs(user string, groups ...string) *api.AuthInfo {
 	return &api.AuthInfo{
 		Token:             c.creds.tokens[adminUser],
 		Impersonate:       user,
+		ImpersonateUID:    uidOf(user),
 		ImpersonateGroups: groups,
 	}
+}
+
+// uidOf is a UID for user if it is a service account, as if a token of it were used: who
+// impersonates only the name of one has none.
+func uidOf(user string) string {
+	if strings.HasPrefix(user, "system:serviceaccount:") {
+		return "by-token"
+	}
+	return ""
 }
 
 // Config is the administrator's, a new one for each call. It has no rate limit
@@ -51,7 +62,7 @@ func (c *Cluster) Config() *rest.Config {
 // ConfigFor is Config, acting as user; see KubeconfigFor.
 func (c *Cluster) ConfigFor(user string, groups ...string) *rest.Config {
 	config := c.Config()
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, UID: uidOf(user), Groups: groups}
 	return config
 }
 

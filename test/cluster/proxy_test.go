@@ -73,6 +73,7 @@ func TestAProxyBreaksTheWayToItsTarget(t *testing.T) {
 	require.NoError(t, answer(before, testTimeout))
 	proxy.Hold()
 	during := dial()
+	require.Eventually(t, func() bool { return proxy.has(during) }, testTimeout, pollInterval) // or it comes to be after the hold
 	for _, held := range []net.Conn{before, during} {
 		require.ErrorContains(t, answer(held, silence), "i/o timeout")
 	}
@@ -83,4 +84,16 @@ func TestAProxyBreaksTheWayToItsTarget(t *testing.T) {
 	require.Empty(t, proxy.links)
 	sent, received := proxy.Passed()
 	require.Equal(t, [2]int64{4, 4}, [2]int64{sent, received}, "of six bytes, two were swallowed")
+}
+
+// has reports whether the proxy has taken the connection.
+func (p *Proxy) has(conn net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		if l.client.RemoteAddr().String() == conn.LocalAddr().String() {
+			return true
+		}
+	}
+	return false
 }

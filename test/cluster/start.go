@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -18,7 +19,7 @@ import (
 )
 
 const (
-	readyTimeout   = time.Minute
+	readyTimeout   = 5 * time.Minute
 	requestTimeout = 5 * time.Second
 	pollInterval   = 50 * time.Millisecond
 )
@@ -69,14 +70,30 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 // startControllers runs what needs a ready API server: the controller manager
 // gives up when it has to wait for one.
 func (c *Cluster) startControllers(ctx context.Context) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	// The authorizer hears a moment later of the roles that the API server made. Without them,
+	// the controller manager ends.
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               componentUser(ControllerManager),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: metav1.NamespaceSystem, Resource: "serviceaccounts", Verb: "get"},
+	}}
+	err = c.await(ctx, APIServer, func(ctx context.Context) error {
+		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err == nil && !answer.Status.Allowed {
+			err = errors.New("the controller manager may do nothing yet")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	for _, component := range []string{ControllerManager, Scheduler} {
 		if err := c.spawn(component); err != nil {
 			return err
 		}
-	}
-	client, err := c.client()
-	if err != nil {
-		return err
 	}
 	return c.await(ctx, ControllerManager, func(ctx context.Context) error {
 		for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic} {

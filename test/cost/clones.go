@@ -13,7 +13,7 @@ import (
 // change of all sources takes. The namespaces stay the same; what grows is the
 // number of sources.
 func (y *yard) clones(ctx context.Context) error {
-	if err := y.start(ctx, y.direct); err != nil {
+	if err := y.start(ctx, y.Run); err != nil {
 		return err
 	}
 	for _, size := range y.options.sizes {
@@ -31,7 +31,7 @@ func (y *yard) clones(ctx context.Context) error {
 			return err
 		}
 		out, in := y.proxy.Passed()
-		if _, err := y.changeAll(ctx, y.cluster.Mark()); err != nil {
+		if _, err := y.changeAll(ctx, y.Cluster.Mark()); err != nil {
 			return err
 		}
 		if err := y.idle(ctx); err != nil {
@@ -40,7 +40,7 @@ func (y *yard) clones(ctx context.Context) error {
 		outNow, inNow := y.proxy.Passed()
 		changed[sent], changed[received] = float64(outNow-out), float64(inNow-in)
 		y.book(perWrite, size, changed)
-		if err := y.start(ctx, y.direct); err != nil {
+		if err := y.start(ctx, y.Run); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (y *yard) grow(ctx context.Context, size int) error {
 	}
 	made, err := y.spend(ctx, func(ctx context.Context, mark cluster.Mark) (time.Time, error) {
 		for _, name := range y.sources[have:] {
-			if err := measure.Create(ctx, y.admin, source(name, usualPayload)); err != nil {
+			if err := measure.Create(ctx, y.Admin, source(name, usualPayload)); err != nil {
 				return time.Time{}, err
 			}
 		}
@@ -72,7 +72,7 @@ func (y *yard) grow(ctx context.Context, size int) error {
 // changeAll edits every source and waits until every clone is written.
 func (y *yard) changeAll(ctx context.Context, mark cluster.Mark) (time.Time, error) {
 	for _, name := range y.sources {
-		if err := measure.Update(ctx, y.admin, source(name, usualPayload)); err != nil {
+		if err := measure.Update(ctx, y.Admin, source(name, usualPayload)); err != nil {
 			return time.Time{}, err
 		}
 	}

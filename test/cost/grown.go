@@ -14,7 +14,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // grown measures what is held as the number of something grows.
@@ -41,17 +41,17 @@ const rootCAEvery = 200 * time.Millisecond
 // plane puts into each, beside one source. The clones of the others stay.
 func (y *yard) namespaces(ctx context.Context) error {
 	for _, name := range y.sources {
-		if err := y.admin.CoreV1().Secrets(sourceNamespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		if err := y.Admin.CoreV1().Secrets(sourceNamespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 			return err
 		}
 	}
 	return y.grown(ctx, perNamespace, y.options.steps, func(ctx context.Context, i int) error {
 		name := fmt.Sprintf("cost-none-%05d", i)
-		if err := harness.EnsureNamespace(ctx, y.admin, name, nil); err != nil {
+		if err := y.Namespaces(ctx, name); err != nil {
 			return err
 		}
 		return wait.PollUntilContextTimeout(ctx, rootCAEvery, patience, false, func(ctx context.Context) (bool, error) {
-			_, err := y.admin.CoreV1().ConfigMaps(name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+			_, err := y.Admin.CoreV1().ConfigMaps(name).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 			if apierrors.IsNotFound(err) {
 				return false, nil
 			}
@@ -63,7 +63,7 @@ func (y *yard) namespaces(ctx context.Context) error {
 // others measures Secrets that are not Headwater's.
 func (y *yard) others(ctx context.Context) error {
 	return y.grown(ctx, perSecret, y.options.secrets, func(ctx context.Context, i int) error {
-		return measure.Create(ctx, y.admin, &corev1.Secret{
+		return measure.Create(ctx, y.Admin, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: otherNamespace, Name: fmt.Sprintf("other-%05d", i)},
 			Data:       map[string][]byte{"payload": make([]byte, usualPayload)},
 		})
@@ -78,7 +78,7 @@ func (y *yard) consumers(ctx context.Context) error {
 	for _, step := range y.options.steps {
 		err := parallel(ctx, step-have, func(ctx context.Context, i int) error {
 			deployment := consumer(target((have+i)%y.options.namespaces), fmt.Sprintf("reads-%05d", have+i), name)
-			_, err := y.admin.AppsV1().Deployments(deployment.Namespace).Create(ctx, deployment, metav1.CreateOptions{})
+			_, err := y.Admin.AppsV1().Deployments(deployment.Namespace).Create(ctx, deployment, metav1.CreateOptions{})
 			return err
 		})
 		if err != nil {
@@ -93,7 +93,7 @@ func (y *yard) consumers(ctx context.Context) error {
 			return err
 		}
 		took, err := y.spend(ctx, func(ctx context.Context, mark cluster.Mark) (time.Time, error) {
-			if err := measure.Update(ctx, y.admin, source(name, usualPayload)); err != nil {
+			if err := measure.Update(ctx, y.Admin, source(name, usualPayload)); err != nil {
 				return time.Time{}, err
 			}
 			if have == 0 {
@@ -110,7 +110,7 @@ func (y *yard) consumers(ctx context.Context) error {
 }
 
 func consumer(namespace, name, of string) *appsv1.Deployment {
-	deployment := harness.Deployment(namespace, name, 0, harness.ByEnv(of, "payload"))
+	deployment := lab.Deployment(namespace, name, 0, lab.ByEnv(of, "payload"))
 	deployment.Spec.Paused = true
 	return deployment
 }
@@ -123,12 +123,12 @@ func (y *yard) ruleSets(ctx context.Context) error {
 			_, _ = fmt.Fprintf(&more, "- name: none-%d\n  source: {kind: Secret, namespace: %s, name: none-%d}\n  sync: {namespaces: {include: [\"%s*\"]}}\n  reload: {}\n",
 				i, sourceNamespace, i, targets)
 		}
-		if err := y.setRules(more.String()); err != nil {
+		if err := y.setRules(ctx, more.String()); err != nil {
 			return err
 		}
 		if err := y.held(ctx, perRule, step); err != nil {
 			return err
 		}
 	}
-	return y.setRules("")
+	return y.setRules(ctx, "")
 }

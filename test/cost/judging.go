@@ -11,7 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // judging measures protected writes that are allowed, and as many of a Secret
@@ -19,22 +19,22 @@ import (
 // change nothing.
 func (y *yard) judging(ctx context.Context) error {
 	const protected, bare = "judged", "bare"
-	if err := y.setRules(fmt.Sprintf("- name: %s\n  source: {kind: Secret, namespace: %s, name: %s}\n  protect: {allow: {users: [%s]}}\n",
+	if err := y.setRules(ctx, fmt.Sprintf("- name: %s\n  source: {kind: Secret, namespace: %s, name: %s}\n  protect: {allow: {users: [%s]}}\n",
 		protected, sourceNamespace, protected, allowed)); err != nil {
 		return err
 	}
-	if err := harness.Grant(ctx, y.admin, "cost-secrets", allowed); err != nil {
+	if err := lab.Grant(ctx, y.Admin, "cost-secrets", allowed); err != nil {
 		return err
 	}
 	for _, name := range []string{protected, bare} {
-		if err := measure.Create(ctx, y.admin, secret(sourceNamespace, name, usualPayload)); err != nil {
+		if err := measure.Create(ctx, y.Admin, secret(sourceNamespace, name, usualPayload)); err != nil {
 			return err
 		}
 	}
-	if err := y.start(ctx, y.direct); err != nil {
+	if err := y.start(ctx, y.Run); err != nil {
 		return err
 	}
-	editor, err := kubernetes.NewForConfig(y.cluster.ConfigFor(allowed))
+	editor, err := kubernetes.NewForConfig(y.Cluster.ConfigFor(allowed))
 	if err != nil {
 		return err
 	}
@@ -58,12 +58,12 @@ func (y *yard) judging(ctx context.Context) error {
 			y.book(one.per, n, took)
 		}
 	}
-	return y.setRules("")
+	return y.setRules(ctx, "")
 }
 
 // proven waits until the protection is seen to hold, and lets the editor in.
 func (y *yard) proven(ctx context.Context, editor kubernetes.Interface, name string) error {
-	return harness.Within(ctx, patience, func(ctx context.Context) error {
+	return lab.Within(ctx, patience, func(ctx context.Context) error {
 		proven, err := y.headwater.Metric(ctx, "headwater_protection_proven", nil)
 		if err == nil && proven < 1 {
 			err = fmt.Errorf("protection is not proven yet")

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/figures"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 type options struct {
@@ -90,8 +89,7 @@ func parse() (o options, err error) {
 			return o, fmt.Errorf("-sizes %d: take multiples of -namespaces, %d", n, o.namespaces)
 		}
 	}
-	o.binary, err = filepath.Abs(o.binary)
-	return o, err
+	return o, nil
 }
 
 func run() (err error) {
@@ -109,7 +107,7 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	after, err := harness.LoadAverage()
+	after, err := process.LoadAverage()
 	if err != nil {
 		return err
 	}

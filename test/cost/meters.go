@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 // standing is what is held, at rest.
@@ -16,7 +17,7 @@ type standing struct{ heap, resident, apiHeap, etcd, scrape float64 }
 // heap and one for what is resident; of etcd without old editions. It returns
 // what the first start asked for as well.
 func (y *yard) stand(ctx context.Context) (s standing, asks, read float64, err error) {
-	mark := y.cluster.Mark()
+	mark := y.Cluster.Mark()
 	_, before := y.proxy.Passed()
 	if err := y.start(ctx, y.metered()); err != nil {
 		return s, 0, 0, err
@@ -33,7 +34,7 @@ func (y *yard) stand(ctx context.Context) (s standing, asks, read float64, err e
 	}
 	s.scrape = float64(len(body))
 	// The next collection is due at what the last one left, and closeGC more.
-	next, err := harness.SumOf(body, "go_memstats_next_gc_bytes", nil)
+	next, err := lab.SumOf(body, "go_memstats_next_gc_bytes", nil)
 	if err != nil {
 		return s, 0, 0, err
 	}
@@ -50,10 +51,10 @@ func (y *yard) stand(ctx context.Context) (s standing, asks, read float64, err e
 // peak starts Headwater as it runs by default, and returns the most that was
 // resident of it.
 func (y *yard) peak(ctx context.Context) (float64, error) {
-	if err := y.start(ctx, y.direct); err != nil {
+	if err := y.start(ctx, y.Run); err != nil {
 		return 0, err
 	}
-	n, err := harness.MemoryBytes(y.headwater.PID(), harness.Peak)
+	n, err := process.MemoryBytes(y.headwater.PID(), process.Peak)
 	return float64(n), err
 }
 
@@ -78,7 +79,7 @@ func (y *yard) held(ctx context.Context, per driver, x int) error {
 
 // apiServerHeap is what lives in the API server.
 func (y *yard) apiServerHeap(ctx context.Context) (float64, error) {
-	client := y.admin.Discovery().RESTClient()
+	client := y.Admin.Discovery().RESTClient()
 	// Twice, since what has a finalizer lives for one collection more.
 	for range 2 {
 		if _, err := client.Get().AbsPath("/debug/pprof/heap").Param("gc", "1").DoRaw(ctx); err != nil {
@@ -89,12 +90,12 @@ func (y *yard) apiServerHeap(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the API server's metrics: %w", err)
 	}
-	return harness.SumOf(string(body), "go_memstats_heap_alloc_bytes", nil)
+	return lab.SumOf(string(body), "go_memstats_heap_alloc_bytes", nil)
 }
 
 // compacted is how much of etcd's database is in use without old editions.
 func (y *yard) compacted(ctx context.Context) (float64, error) {
-	if err := y.cluster.CompactEtcd(ctx); err != nil {
+	if err := y.Cluster.CompactEtcd(ctx); err != nil {
 		return 0, err
 	}
 	return y.etcdInUse(ctx)
@@ -110,28 +111,25 @@ const (
 
 func (y *yard) etcdInUse(ctx context.Context) (size float64, err error) {
 	since := time.Now()
-	err = harness.Within(ctx, etcdSettlesWithin, func(ctx context.Context) error {
+	err = lab.Within(ctx, etcdSettlesWithin, func(ctx context.Context) error {
 		now, err := y.etcdMetric(ctx, "etcd_mvcc_db_total_size_in_use_in_bytes")
 		if err != nil {
-			return harness.Permanent(err)
+			return lab.Permanent(err)
 		}
 		if now != size {
 			size, since = now, time.Now()
 		}
-		if time.Since(since) < etcdSettles {
-			return fmt.Errorf("the size of etcd's database changes")
-		}
-		return nil
+		return lab.ErrorIf(time.Since(since) < etcdSettles, "the size of etcd's database changes")
 	})
 	return size, err
 }
 
 func (y *yard) etcdMetric(ctx context.Context, name string) (float64, error) {
-	body, err := y.cluster.EtcdMetrics(ctx)
+	body, err := y.Cluster.EtcdMetrics(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return harness.SumOf(body, name, nil)
+	return lab.SumOf(body, name, nil)
 }
 
 // spent is what work took.
@@ -152,7 +150,7 @@ func (y *yard) spend(ctx context.Context, do func(context.Context, cluster.Mark)
 	if err != nil {
 		return nil, err
 	}
-	mark, began := y.cluster.Mark(), time.Now()
+	mark, began := y.Cluster.Mark(), time.Now()
 	last, err := do(ctx, mark)
 	if err != nil {
 		return nil, err
@@ -181,10 +179,10 @@ func (y *yard) spend(ctx context.Context, do func(context.Context, cluster.Mark)
 
 // cpus are the CPU times of the processes so far.
 func (y *yard) cpus() (map[quantity]time.Duration, error) {
-	pids := y.cluster.PIDs()
+	pids := y.Cluster.PIDs()
 	all := map[quantity]time.Duration{}
 	for of, pid := range map[quantity]int{ownCPU: y.headwater.PID(), apiCPU: pids[cluster.APIServer], etcdCPU: pids[cluster.Etcd]} {
-		took, err := harness.CPUTime(pid)
+		took, err := process.CPUTime(pid)
 		if err != nil {
 			return nil, err
 		}

@@ -16,10 +16,10 @@ const sized = "sized"
 // payloads measures sources of growing size, each cloned to every namespace:
 // what a change takes, and what is held. What clones take is per clone.
 func (y *yard) payloads(ctx context.Context) error {
-	if err := y.start(ctx, y.direct); err != nil {
+	if err := y.start(ctx, y.Run); err != nil {
 		return err
 	}
-	if err := measure.Create(ctx, y.admin, source(sized, usualPayload)); err != nil {
+	if err := measure.Create(ctx, y.Admin, source(sized, usualPayload)); err != nil {
 		return err
 	}
 	if err := y.idle(ctx); err != nil {
@@ -27,7 +27,7 @@ func (y *yard) payloads(ctx context.Context) error {
 	}
 	for _, size := range y.options.payloads {
 		// The first change makes the clones as large; the second one is measured.
-		if _, err := y.changeSized(size)(ctx, y.cluster.Mark()); err != nil {
+		if _, err := y.changeSized(size)(ctx, y.Cluster.Mark()); err != nil {
 			return err
 		}
 		if err := y.idle(ctx); err != nil {
@@ -45,14 +45,14 @@ func (y *yard) payloads(ctx context.Context) error {
 			return err
 		}
 	}
-	return y.admin.CoreV1().Secrets(sourceNamespace).Delete(ctx, sized, metav1.DeleteOptions{})
+	return y.Admin.CoreV1().Secrets(sourceNamespace).Delete(ctx, sized, metav1.DeleteOptions{})
 }
 
 // changeSized gives the source so many other bytes and waits until every clone
 // has them.
 func (y *yard) changeSized(size int) func(context.Context, cluster.Mark) (time.Time, error) {
 	return func(ctx context.Context, mark cluster.Mark) (time.Time, error) {
-		if err := measure.Update(ctx, y.admin, source(sized, size)); err != nil {
+		if err := measure.Update(ctx, y.Admin, source(sized, size)); err != nil {
 			return time.Time{}, err
 		}
 		return y.written(ctx, mark, "secrets", y.options.namespaces)

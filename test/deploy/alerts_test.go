@@ -77,6 +77,22 @@ func alerts(t *testing.T) []rulefmt.Rule {
 	return all
 }
 
+// situation is what is measured, and the alert that fires for it. What changes,
+// does after an hour.
+type situation struct {
+	series []string
+	seen   time.Duration
+	want   string
+}
+
+func fires(alert string, series []string) situation {
+	return situation{series, 90 * time.Minute, alert}
+}
+
+func silent(series []string) situation { return fires("", series) }
+
+func (s situation) at(seen time.Duration) situation { s.seen = seen; return s }
+
 func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 	clones := func(state, instance string) string {
 		return `headwater_sync_clones{job="headwater", instance="` + instance + `", rule="r", state="` + state + `", reason="x"} 0x60 3x60`
@@ -85,153 +101,70 @@ func TestAlertsFireForWhatTheyAreAboutAndNothingElse(t *testing.T) {
 		return `headwater_sync_oldest_unsynced_seconds{job="headwater", instance="` + instance + `", rule="r", state="` + state + `"} 0x60 0+60x60`
 	}
 	fired := map[string]bool{}
-	for sentence, test := range map[string]struct {
-		series []string
-		at     time.Duration // by default an hour and a half; what changes, does after an hour
-		want   map[string]string
-	}{
-		"nothing is wrong": {series: healthy},
-		"no replica answers": {
-			series: but(`up{job="headwater", instance="a"} 1x60 0x60`, `up{job="headwater", instance="b"} 1x60 0x60`),
-			want:   map[string]string{"HeadwaterDown": `{}`},
-		},
-		"no replica answers for less than five minutes": {
-			series: but(`up{job="headwater", instance="a"} 1x60 0x60`, `up{job="headwater", instance="b"} 1x60 0x60`),
-			at:     64 * time.Minute,
-		},
-		"one replica of two is down": {series: but(`up{job="headwater", instance="a"} 1x60 0x60`)},
-		"it was never scraped":       {series: []string{`up{job="other"} 1x120`}, want: map[string]string{"HeadwaterDown": `{}`}},
-		"nobody leads": {
-			series: but(`headwater_leader{job="headwater", instance="a"} 1x60 0x60`),
-			want:   map[string]string{"HeadwaterNoLeader": `{}`},
-		},
-		"another leads": {series: but(`headwater_leader{job="headwater", instance="a"} 1x60 0x60`, `headwater_leader{job="headwater", instance="b"} 0x61 1x59`)},
-		"the file is not valid": {
-			series: but(`headwater_config_valid{job="headwater", instance="a"} 1x60 0x60`),
-			want:   map[string]string{"HeadwaterConfigInvalid": `{}`},
-		},
-		"a rollout does not end": {
-			series: but(`headwater_build_info{job="headwater", instance="b", version="1", commit="c"} 1x20`, `headwater_build_info{job="headwater", instance="b", version="2", commit="d"} _x20 1x100`),
-			want:   map[string]string{"HeadwaterVersionsDiffer": `{}`},
-		},
-		"clones fail": {
-			series: but(clones("failed", "a"), clones("behind", "b")), // only who writes knows that it failed
-			want:   map[string]string{"HeadwaterClonesFailing": `{rule="r"}`},
-		},
-		"a clone is behind, and stays it": {
-			series: but(unsynced("behind", "a")),
-			want:   map[string]string{"HeadwaterClonesBehind": `{rule="r"}`},
-		},
-		"a clone drifts, and nobody heals it": {
-			series: but(unsynced("drifting", "a")),
-			want:   map[string]string{"HeadwaterClonesBehind": `{rule="r"}`},
-		},
-		"a clone fails for long, which another alert tells": {series: but(unsynced("failed", "a"))},
-		"a clone is fought over":                            {series: but(clones("fighting", "a")), want: map[string]string{"HeadwaterClonesFighting": `{rule="r"}`}},
-		"a fight lasts long, which another alert tells":     {series: but(unsynced("fighting", "a"))},
-		"a replica that does not lead saw nothing happen":   {series: but(unsynced("behind", "b"))},
-		"clones are changed again and again": {
-			series: but(`headwater_sync_heals_total{job="headwater", instance="a", rule="r", cause="edited"} 0+4x120`),
-			want:   map[string]string{"HeadwaterManyHeals": `{rule="r"}`},
-		},
-		"at each look others are behind": {
-			series: but(`headwater_sync_oldest_unsynced_seconds{job="headwater", instance="a", rule="r", state="behind"} 0x60 5x60`, clones("behind", "a")),
-		},
-		"a rule has no source": {
-			series: but(`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x60 1x60`),
-			want:   map[string]string{"HeadwaterSourceMissing": `{rule="r"}`},
-		},
-		"a source is recreated": {
-			series: but(`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x60 1x5 0x55`),
-		},
-		"who does not lead sees no source yet": {
-			series: but(`headwater_sync_sources_missing{job="headwater", instance="b", rule="r"} 0x60 1x60`),
-		},
-		"a revision was rejected": {
-			series: but(`headwater_delivery_sources{job="headwater", instance="a", rule="r", verdict="Rejected"} 0x60 1x60`),
-			want:   map[string]string{"HeadwaterDeliveryFailed": `{rule="r", verdict="Rejected"}`},
-		},
-		"a revision is on its way": {series: but(`headwater_delivery_sources{job="headwater", instance="a", rule="r", verdict="Delivering"} 1x120`)},
-		"removals are held":        {series: but(clones("held", "a")), want: map[string]string{"HeadwaterClonesHeld": `{rule="r"}`}},
-		"a place is taken":         {series: but(clones("conflict", "a")), at: 100 * time.Minute, want: map[string]string{"HeadwaterConflicts": `{rule="r"}`}},
-		"a clone is retained":      {series: but(clones("retained", "a"))},
-		"changes arrive late": {
-			series: but(`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="0.5"} 0x120`,
-				`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="81.92"} 0x120`,
-				`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="163.84"} 0+10x120`),
-			want: map[string]string{"HeadwaterPropagationSlow": `{rule="r"}`},
-		},
-		"a worker hangs": {
-			series: but(`headwater_queue_longest_running_seconds{job="headwater", instance="a", queue="sync"} 0x60 0+60x60`),
-			want:   map[string]string{"HeadwaterWorkStuck": `{queue="sync"}`},
-		},
-		"a rule that is not seen to protect": {
-			series: but(`headwater_protection_proven{job="headwater", instance="a", rule="r"} 1x80 0x40`),
-			want:   map[string]string{"HeadwaterProtectionNotProven": `{rule="r"}`},
-		},
-		"somebody changed the webhook configuration": {
-			series: but(`headwater_protection_tampered_total{job="headwater", instance="a", kind="ValidatingWebhookConfiguration"} 0x80 1x40`),
-			want:   map[string]string{"HeadwaterProtectionRepaired": `{kind="ValidatingWebhookConfiguration"}`},
-		},
-		"a certificate was not renewed": {
-			series: but(`headwater_protection_certificate_expiry_timestamp_seconds{job="headwater", instance="a", certificate="serving"} 864000x120`),
-			want:   map[string]string{"HeadwaterCertificateExpires": `{certificate="serving"}`},
-		},
-		"the Secret with a certificate was broken": {
-			series: but(`headwater_protection_certificate_valid{job="headwater", instance="b"} 1x60 0x60`),
-			want:   map[string]string{"HeadwaterCertificateInvalid": `{}`},
-		},
-		"it was, for a moment": {
-			series: but(`headwater_protection_certificate_valid{job="headwater", instance="b"} 1x60 0x9 1x50`),
-		},
-		"reviews are slow": {
-			series: but(`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="0.00025"} 0x120`,
-				`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="0.38"} 0+1x120`),
-			want: map[string]string{"HeadwaterReviewsSlow": `{}`},
-		},
-		"somebody is refused again and again": {
-			series: but(`headwater_protect_requests_total{job="headwater", instance="a", rule="r", operation="UPDATE", verdict="denied", reason="NotExempt"} 0+4x120`),
-			want:   map[string]string{"HeadwaterManyRefusals": `{rule="r"}`},
-		},
-		"what a workload needs is missing": {
-			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="missing"} 0x60 2x60`),
-			want:   map[string]string{"HeadwaterRestartsLackData": `{}`},
-		},
-		"workloads were restarted too often": {
-			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="breaker"} 0x80 2x40`),
-			want:   map[string]string{"HeadwaterRestartsHeld": `{}`},
-		},
-		"a restart broke a workload": {
-			series: but(`headwater_reload_rollouts_stuck{job="headwater", instance="a", rule="r", reason="CrashLoopBackOff"} 0x60 3x60`),
-			want:   map[string]string{"HeadwaterRolloutsStuck": `{reason="CrashLoopBackOff", rule="r"}`},
-		},
-		"restarts wait for others to roll out": {
-			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x50 9x70`),
-			want:   map[string]string{"HeadwaterRestartsWait": `{reason="rollouts"}`},
-		},
-		"restarts wait for their turn, and get it": {
-			series: but(`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x50 9x20 0x50`),
-		},
+	for sentence, test := range map[string]situation{
+		"nothing is wrong":                              silent(healthy),
+		"no replica answers":                            fires(`HeadwaterDown{}`, but(`up{job="headwater", instance="a"} 1x60 0x60`, `up{job="headwater", instance="b"} 1x60 0x60`)),
+		"no replica answers for less than five minutes": silent(but(`up{job="headwater", instance="a"} 1x60 0x60`, `up{job="headwater", instance="b"} 1x60 0x60`)).at(64 * time.Minute),
+		"one replica of two is down":                    silent(but(`up{job="headwater", instance="a"} 1x60 0x60`)),
+		"it was never scraped":                          fires(`HeadwaterDown{}`, []string{`up{job="other"} 1x120`}),
+		"nobody leads":                                  fires(`HeadwaterNoLeader{}`, but(`headwater_leader{job="headwater", instance="a"} 1x60 0x60`)),
+		"the leader changes again and again":            fires(`HeadwaterLeaderFlapping{}`, but(`headwater_leader{job="headwater", instance="a"} 1x95 0x2 1x2 0x2 1x2 0x2 1x2 0x2 1x2 0x2`)).at(115 * time.Minute),
+		"another leads":                                 silent(but(`headwater_leader{job="headwater", instance="a"} 1x60 0x60`, `headwater_leader{job="headwater", instance="b"} 0x61 1x59`)),
+		"the file is not valid":                         fires(`HeadwaterConfigInvalid{}`, but(`headwater_config_valid{job="headwater", instance="a"} 1x60 0x60`)),
+		"the file is held":                              fires(`HeadwaterRulesHeld{}`, but(`headwater_config_valid{job="headwater", instance="a"} 1x60 0x60`, `headwater_config_held{job="headwater", instance="a"} 0x60 1x60`)),
+		"a watch is lost":                               fires(`HeadwaterNotWatching{}`, but(`headwater_unwatched{job="headwater", instance="b"} 0x60 1x60`)),
+		"RuleStatuses cannot be written":                fires(`HeadwaterRuleStatusesOld{}`, but(`headwater_rulestatus_doubtful{job="headwater", instance="a"} 0x60 1x60`)),
+		"a rollout does not end":                        fires(`HeadwaterVersionsDiffer{}`, but(`headwater_build_info{job="headwater", instance="b", version="1", commit="c"} 1x20`, `headwater_build_info{job="headwater", instance="b", version="2", commit="d"} _x20 1x100`)),
+		// Only who writes knows that it failed.
+		"clones fail":                                       fires(`HeadwaterClonesFailing{rule="r"}`, but(clones("failed", "a"), clones("behind", "b"))),
+		"a clone is behind, and stays it":                   fires(`HeadwaterClonesBehind{rule="r"}`, but(unsynced("behind", "a"))),
+		"a clone drifts, and nobody heals it":               fires(`HeadwaterClonesBehind{rule="r"}`, but(unsynced("drifting", "a"))),
+		"a clone fails for long, which another alert tells": silent(but(unsynced("failed", "a"))),
+		"admission changes a clone":                         fires(`HeadwaterAdmissionChanges{rule="r"}`, but(`headwater_sync_clones{job="headwater", instance="a", rule="r", state="fighting", reason="AdmissionChanges"} 0x60 1x60`)),
+		"a clone is fought over":                            fires(`HeadwaterClonesFighting{rule="r"}`, but(clones("fighting", "a"))),
+		"a fight lasts long, which another alert tells":     silent(but(unsynced("fighting", "a"))),
+		"a replica that does not lead saw nothing happen":   silent(but(unsynced("behind", "b"))),
+		"clones are changed again and again":                fires(`HeadwaterManyHeals{rule="r"}`, but(`headwater_sync_heals_total{job="headwater", instance="a", rule="r", cause="edited"} 0+4x120`)),
+		"at each look others are behind":                    silent(but(`headwater_sync_oldest_unsynced_seconds{job="headwater", instance="a", rule="r", state="behind"} 0x60 5x60`, clones("behind", "a"))),
+		"a rule has no source":                              fires(`HeadwaterSourceMissing{rule="r"}`, but(`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x60 1x60`)),
+		"a source is recreated":                             silent(but(`headwater_sync_sources_missing{job="headwater", instance="a", rule="r"} 0x60 1x5 0x55`)),
+		"who does not lead sees no source yet":              silent(but(`headwater_sync_sources_missing{job="headwater", instance="b", rule="r"} 0x60 1x60`)),
+		"a revision was rejected":                           fires(`HeadwaterDeliveryFailed{rule="r", verdict="Rejected"}`, but(`headwater_delivery_sources{job="headwater", instance="a", rule="r", verdict="Rejected"} 0x60 1x60`)),
+		"a delivery waits for an approval":                  fires(`HeadwaterDeliveryWaits{for="Approval", rule="r"}`, but(`headwater_delivery_waits{job="headwater", instance="a", rule="r", for="Approval"} 0x60 1x60`)).at(95 * time.Minute),
+		"a revision is on its way":                          silent(but(`headwater_delivery_sources{job="headwater", instance="a", rule="r", verdict="Delivering"} 1x120`)),
+		"removals are held":                                 fires(`HeadwaterClonesHeld{rule="r"}`, but(clones("held", "a"))),
+		"a place is taken":                                  fires(`HeadwaterConflicts{rule="r"}`, but(clones("conflict", "a"))).at(100 * time.Minute),
+		"a source must not be cloned":                       fires(`HeadwaterClonesRefused{rule="r"}`, but(clones("refused", "a"))).at(100 * time.Minute),
+		"a clone is retained":                               silent(but(clones("retained", "a"))),
+		"changes arrive late": fires(`HeadwaterPropagationSlow{rule="r"}`, but(`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="0.5"} 0x120`,
+			`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="81.92"} 0x120`,
+			`headwater_sync_propagation_seconds_bucket{job="headwater", instance="a", rule="r", le="163.84"} 0+10x120`)),
+		"a worker hangs":                             fires(`HeadwaterWorkStuck{queue="sync"}`, but(`headwater_queue_longest_running_seconds{job="headwater", instance="a", queue="sync"} 0x60 0+60x60`)),
+		"a rule that is not seen to protect":         fires(`HeadwaterProtectionNotProven{rule="r"}`, but(`headwater_protection_proven{job="headwater", instance="a", rule="r"} 1x80 0x40`)),
+		"somebody changed the webhook configuration": fires(`HeadwaterProtectionRepaired{kind="ValidatingWebhookConfiguration"}`, but(`headwater_protection_tampered_total{job="headwater", instance="a", kind="ValidatingWebhookConfiguration"} 0x80 1x40`)),
+		"a certificate was not renewed":              fires(`HeadwaterCertificateExpires{certificate="serving"}`, but(`headwater_protection_certificate_expiry_timestamp_seconds{job="headwater", instance="a", certificate="serving"} 864000x120`)),
+		"the Secret with a certificate was broken":   fires(`HeadwaterCertificateInvalid{}`, but(`headwater_protection_certificate_valid{job="headwater", instance="b"} 1x60 0x60`)),
+		"it was, for a moment":                       silent(but(`headwater_protection_certificate_valid{job="headwater", instance="b"} 1x60 0x9 1x50`)),
+		"reviews are slow": fires(`HeadwaterReviewsSlow{}`, but(`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="0.00025"} 0x120`,
+			`headwater_protect_request_seconds_bucket{job="headwater", instance="a", le="0.38"} 0+1x120`)),
+		"somebody is refused again and again":      fires(`HeadwaterManyRefusals{rule="r"}`, but(`headwater_protect_requests_total{job="headwater", instance="a", rule="r", operation="UPDATE", verdict="denied", reason="NotExempt"} 0+4x120`)),
+		"what a workload needs is missing":         fires(`HeadwaterRestartsLackData{}`, but(`headwater_reload_waiting{job="headwater", instance="a", reason="missing"} 0x60 2x60`)),
+		"workloads were restarted too often":       fires(`HeadwaterRestartsHeld{}`, but(`headwater_reload_waiting{job="headwater", instance="a", reason="breaker"} 0x80 2x40`)),
+		"a restart broke a workload":               fires(`HeadwaterRolloutsStuck{reason="CrashLoopBackOff", rule="r"}`, but(`headwater_reload_rollouts_stuck{job="headwater", instance="a", rule="r", reason="CrashLoopBackOff"} 0x60 3x60`)),
+		"restarts wait for others to roll out":     fires(`HeadwaterRestartsWait{reason="rollouts"}`, but(`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x50 9x70`)),
+		"restarts wait for their turn, and get it": silent(but(`headwater_reload_waiting{job="headwater", instance="a", reason="rollouts"} 0x50 9x20 0x50`)),
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			at := test.at
-			if at == 0 {
-				at = 90 * time.Minute
-			}
-			firing := map[string]string{}
+			firing := ""
 			for _, alert := range alerts(t) {
-				for _, labels := range newDatabase(t, test.series...).firing(t, alert, at) {
-					firing[alert.Alert] += labels.String()
+				for _, labels := range newDatabase(t, test.series...).firing(t, alert, test.seen) {
+					firing += alert.Alert + labels.String()
 				}
-			}
-			if test.want == nil {
-				test.want = map[string]string{}
 			}
 			require.Equal(t, test.want, firing)
 		})
-		for alert := range test.want {
-			fired[alert] = true
-		}
+		alert, _, _ := strings.Cut(test.want, "{")
+		fired[alert] = true
 	}
 	for _, alert := range alerts(t) {
 		require.True(t, fired[alert.Alert], "nothing shows that %s fires", alert.Alert)

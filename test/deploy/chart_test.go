@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,10 +25,15 @@ const (
 	namespace = "headwater-system"
 )
 
-// helmBinary is the tool that this module asks for, built by the first test.
+// helmBinary is the tool that this module asks for, built by the first test: `go tool` would
+// ignore GOFLAGS, and compile all of it once more.
 var helmBinary = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("go", "tool", "-n", "helm").Output()
-	return strings.TrimSpace(string(out)), err
+	const folder = "../../bin/"
+	out, err := exec.Command("go", "build", "-o", folder, "tool").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build helm: %w: %s", err, out)
+	}
+	return filepath.Abs(folder + "helm")
 })
 
 // helm runs it in an otherwise empty home.
@@ -90,6 +96,14 @@ func TestTheChartRendersWhatItDid(t *testing.T) {
 	}
 }
 
+// The end-to-end tests run with these permissions.
+func TestTheChartGrantsNoSecretsIfTheValuesSaySo(t *testing.T) {
+	requireFile(t, "testdata/configmaps.golden.yaml", template(t, "--show-only", "templates/rbac.yaml", "--set", "rbac.secrets=false"))
+	require.Contains(t, template(t, "--set", "rbac.secrets=false"), "- --without-secrets\n")
+	given := template(t, "--show-only", "templates/rbac.yaml", "--set", "rbac.secrets=false", "--set", "config.protect.certificates.secretName=given")
+	require.Contains(t, given, "resourceNames: [given]\n  verbs: [list, watch]\n")
+}
+
 // The end-to-end tests upgrade to this one.
 func TestTheChartGuardsTheMetrics(t *testing.T) {
 	requireFile(t, "testdata/metrics-auth.golden.yaml", template(t, "--skip-tests", "--set", "metrics.auth=true"))
@@ -139,7 +153,7 @@ func TestEveryWayToRunHeadwaterCollectsGarbageAlike(t *testing.T) {
 	require.NoError(t, err)
 	env := goEnv(t, string(manifest))
 	require.Equal(t, map[string]string{"GOGC": "40", "GOMEMLIMIT": "460MiB"}, env)
-	for _, file := range []string{deployDir + "/Dockerfile", "../harness/headwater.go"} {
+	for _, file := range []string{deployDir + "/Dockerfile", "../lab/headwater.go"} {
 		content, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Equal(t, []string{"GOGC=" + env["GOGC"]}, regexp.MustCompile(`GOGC=\w+`).FindAllString(string(content), -1), file)
@@ -191,10 +205,10 @@ func TestTheOverlayOfTheManualBuilds(t *testing.T) {
 func TestThePermissionsAreThoseOfTheChart(t *testing.T) {
 	namespaceFile, err := os.ReadFile(deployDir + "/kustomize/namespace.yaml")
 	require.NoError(t, err)
-	rbac := template(t, "--show-only", "templates/serviceaccount.yaml", "--show-only", "templates/rbac.yaml")
-	requireFile(t, deployDir+"/rbac.yaml", "# What Headwater needs to run: its namespace, its service account, and only the\n"+
-		"# permissions that its modules use. Generated from the Helm chart by\n"+
-		"# `make chart UPDATE=1`. Change the chart instead.\n"+string(namespaceFile)+"---\n"+plain(rbac))
+	rbac := template(t, "--show-only", "templates/serviceaccount.yaml", "--show-only", "templates/rbac.yaml", "--show-only", "templates/policies.yaml")
+	requireFile(t, deployDir+"/rbac.yaml", "# What Headwater needs to run: its namespace, its service account, only the\n"+
+		"# permissions that its modules use, and the policies that guard and limit it. Generated\n"+
+		"# from the Helm chart by `make chart UPDATE=1`. Change the chart instead.\n"+string(namespaceFile)+"---\n"+plain(rbac))
 }
 
 // Not in crds/ of the chart: Helm never upgrades what is there.
@@ -248,11 +262,18 @@ func TestMistakesInValuesAreNamed(t *testing.T) {
 		"a token without its key":         {"metrics.auth=true,metrics.authorization.credentials.name=token", "key"},
 		"TLS that nobody serves":          {"metrics.verifyTLS=true", "need metrics.auth"},
 		"a token that nobody asks for":    {"metrics.authorization.type=Bearer", "need metrics.auth"},
+		"a page for everybody in the pod": {"page=true", "page needs metrics.auth"},
+		"a certificate that nobody reads": {"tls.secretName=mine", "needs metrics.auth"},
+		"an unknown version of TLS":       {"tls.minVersion=1.3", "minVersion"},
 		"a CA that nobody makes":          {"metrics.auth=true,metrics.verifyTLS=true", "needs a rule that protects"},
 		"a CA that policies do not need":  {protecting + ",config.protect.engine=Policy,metrics.auth=true,metrics.verifyTLS=true", "needs a rule that protects"},
 		"a PodMonitor without a token":    {"metrics.auth=true,metrics.podMonitor.enabled=true", "needs metrics.authorization"},
 		"two monitors":                    {"metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true", "twice"},
 		"a security context that is none": {"securityContext=strict", "securityContext"},
+		"a guard that is neither":         {"guard.enabled=null", "missing property 'enabled'"},
+		"an account that is null":         {"serviceAccount.name=null", "missing property 'name'"},
+		"a section that is null":          {"networkPolicy=null", "missing property 'networkPolicy'"},
+		"a configuration that is null":    {"config=null", "missing property 'config'"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
@@ -294,6 +315,38 @@ func TestEveryValueHasASchema(t *testing.T) {
 		delete(known, name)
 	}
 	require.Empty(t, known, "in the schema, but not in values.yaml")
+}
+
+// Helm takes a value out that somebody sets to null. What then remains must not pass for a choice:
+// only texts, lists and maps that are empty by default can be left out.
+func TestNoChoiceCanBeLeftOut(t *testing.T) {
+	type schema struct {
+		Required   []string
+		Properties map[string]schema
+	}
+	var known schema
+	var values map[string]any
+	for file, into := range map[string]any{"values.yaml": &values, "values.schema.json": &known} {
+		content, err := os.ReadFile(chartDir + "/" + file)
+		require.NoError(t, err)
+		require.NoError(t, yaml.Unmarshal(content, into))
+	}
+	values["config"] = map[string]any{"apiVersion": "", "kind": ""}
+	var walk func(path string, is schema, values map[string]any)
+	walk = func(path string, is schema, values map[string]any) {
+		for key, value := range values {
+			switch value := value.(type) {
+			case bool, float64:
+				require.Contains(t, is.Required, key, path)
+			case map[string]any:
+				if one := is.Properties[key]; len(one.Properties) > 0 && len(value) > 0 {
+					require.Contains(t, is.Required, key, path)
+					walk(path+"."+key, one, value)
+				}
+			}
+		}
+	}
+	walk("", known, values)
 }
 
 func TestThePackageHoldsItsFiles(t *testing.T) {

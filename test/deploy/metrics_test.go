@@ -130,6 +130,9 @@ func TestTheDashboardReadsWhatIsMeasured(t *testing.T) {
 		requireMeasured(t, there, annotation.Name, variables.Replace(annotation.Expr))
 	}
 	require.Greater(t, len(shown), 20, "the dashboard shows little of what there is")
+	for _, name := range []string{"headwater_delivery_sources", "headwater_delivery_waits", "headwater_delivery_stage_seconds", "headwater_reload_rollouts_stuck"} {
+		require.True(t, shown[name], name)
+	}
 }
 
 // A Prometheus of one cluster usually has no label cluster; Thanos or Mimir with

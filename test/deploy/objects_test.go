@@ -71,8 +71,8 @@ func TestPodsAreRestrictedAlways(t *testing.T) {
 func TestTheNetworkPolicyLetsOutWhatTheConfigurationAsksFor(t *testing.T) {
 	for sentence, test := range map[string]struct{ set, want string }{
 		"the API server alone":          {"", apiServerPorts},
-		"receivers that the file names": {"config.notify[0].urlFile=/etc/headwater-notify/slack", apiServerPorts + ", 443 53 53"},
-		"receivers that a Secret holds": {"notify.secretName=urls", apiServerPorts + ", 443 53 53"},
+		"receivers that the file names": {"config.notify[0].urlFile=/etc/headwater-notify/slack", apiServerPorts + ", 443, 53 53"},
+		"receivers that a Secret holds": {"notify.secretName=urls", apiServerPorts + ", 443, 53 53"},
 		"pods that are posted to, each port once": {
 			posting(0, "9090") + "," + posting(1, "8081") + "," + posting(2, "9090"), apiServerPorts + ", 9090 8081",
 		},
@@ -183,19 +183,26 @@ func TestTheChartsTestRunsHeadwaterItself(t *testing.T) {
 	deployment := object[appsv1.Deployment](t, rendered, "Deployment/"+namespace+"/headwater").Spec
 	require.Len(t, pod.Spec.Containers, 1)
 	require.Equal(t, deployment.Template.Spec.Containers[0].Image, pod.Spec.Containers[0].Image)
-	require.Equal(t, []string{"status", "--survey", "--wait", "--timeout=2m", "--headwater-namespace=" + namespace}, pod.Spec.Containers[0].Args)
+	require.Equal(t, []string{"status", "--wait", "--timeout=2m", "--headwater-namespace=" + namespace}, pod.Spec.Containers[0].Args)
 	require.Empty(t, refusals(t, pod))
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Selector)
 	require.NoError(t, err)
 	require.False(t, selector.Matches(labels.Set(pod.Labels)))
 	binding := object[rbacv1.ClusterRoleBinding](t, rendered, "ClusterRoleBinding//headwater-test")
-	require.Equal(t, "headwater-inspect", binding.RoleRef.Name)
+	require.Equal(t, "headwater-view", binding.RoleRef.Name)
 	require.Equal(t, pod.Spec.ServiceAccountName, binding.Subjects[0].Name)
-	for _, key := range []string{"Job/" + namespace + "/headwater-test", "ServiceAccount/" + namespace + "/headwater-test", "ClusterRoleBinding//headwater-test"} {
+	for key, policy := range map[string]string{
+		"Job/" + namespace + "/headwater-test":            "before-hook-creation,hook-succeeded", // its log says what failed
+		"ServiceAccount/" + namespace + "/headwater-test": "before-hook-creation,hook-succeeded,hook-failed",
+		"ClusterRoleBinding//headwater-test":              "before-hook-creation,hook-succeeded,hook-failed",
+	} {
 		annotations := object[metav1.PartialObjectMetadata](t, metadataOf(t, rendered, key), key).Annotations
 		require.Equal(t, "test", annotations["helm.sh/hook"], key)
-		require.Equal(t, "before-hook-creation,hook-succeeded", annotations["helm.sh/hook-delete-policy"], key)
+		require.Equal(t, policy, annotations["helm.sh/hook-delete-policy"], key)
 	}
+	job := object[batchv1.Job](t, rendered, "Job/"+namespace+"/headwater-test").Spec
+	require.NotNil(t, job.TTLSecondsAfterFinished)
+	require.NotNil(t, job.ActiveDeadlineSeconds)
 	require.NotContains(t, template(t, "--set", "rbac.people=false"), "headwater-test", "it would bind a ClusterRole that is not there")
 }
 

@@ -74,8 +74,10 @@ func (s *seriesSet) Next() bool {
 	return true
 }
 
-func (s *seriesSet) At() storage.Series                { return s.at }
-func (s *seriesSet) Err() error                        { return nil }
+func (s *seriesSet) At() storage.Series { return s.at }
+
+func (s *seriesSet) Err() error { return nil }
+
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
 // value returns the one value of an expression at the moment at.
@@ -123,10 +125,16 @@ type sample struct {
 	value float64
 }
 
-func (s sample) T() int64                      { return s.at }
-func (s sample) F() float64                    { return s.value }
-func (s sample) H() *histogram.Histogram       { return nil }
+func (s sample) T() int64 { return s.at }
+
+func (s sample) F() float64 { return s.value }
+
+func (s sample) H() *histogram.Histogram { return nil }
+
 func (s sample) FH() *histogram.FloatHistogram { return nil }
-func (s sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
-func (s sample) Copy() chunks.Sample           { return s }
-func (s sample) String() string                { return fmt.Sprint(s.value, "@", model.Time(s.at)) }
+
+func (s sample) Type() chunkenc.ValueType { return chunkenc.ValFloat }
+
+func (s sample) Copy() chunks.Sample { return s }
+
+func (s sample) String() string { return fmt.Sprint(s.value, "@", model.Time(s.at)) }

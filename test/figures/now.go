@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/process"
 )
 
 // Now describes a run that starts now and has no rows yet: of a verb of make,
 // which passes args on by a variable.
 func Now(verb, variable string, args []string) (Run, error) {
-	load, err := harness.LoadAverage()
+	load, err := process.LoadAverage()
 	if err != nil {
 		return Run{}, fmt.Errorf("describe the machine: %w", err)
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 var (
@@ -27,12 +27,12 @@ func (n *Node) writeFiles(busybox string) error {
 	if err := os.MkdirAll(n.path("cni"), 0o755); err != nil {
 		return fmt.Errorf("make the node's folder: %w", err)
 	}
-	address, err := harness.FreeAddress()
+	address, err := lab.FreeAddress()
 	if err != nil {
 		return err
 	}
 	_, port, _ := strings.Cut(address, ":")
-	values := struct{ Dir, Image, Port string }{n.dir, harness.Image, port}
+	values := struct{ Dir, Image, Port string }{n.dir, lab.Image, port}
 	files := map[string]string{"cni/10-lo.conflist": loopback, "resolv.conf": ""}
 	for name, settings := range map[string]string{"containerd.toml": containerdSettings, "kubelet.yaml": kubeletSettings} {
 		var filled strings.Builder

@@ -13,7 +13,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // writeImage makes an archive, as docker save does, of an image that holds
@@ -34,7 +34,7 @@ func writeImage(to, busybox string) error {
 		return err
 	}
 	manifest, err := json.Marshal([]map[string]any{{
-		"Config": "config.json", "RepoTags": []string{harness.Image}, "Layers": []string{"layer.tar"},
+		"Config": "config.json", "RepoTags": []string{lab.Image}, "Layers": []string{"layer.tar"},
 	}})
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/process"
 )
 
@@ -27,6 +27,10 @@ import (
 type Options struct {
 	// Name is the node's, by default node-1.
 	Name string
+	// By is its way to the API server, by default the straight one.
+	By interface {
+		KubeconfigFor(path, user string, groups ...string) error
+	}
 }
 
 // Node is a running node.
@@ -52,7 +56,14 @@ func Start(ctx context.Context, c *cluster.Cluster, options Options) (*Node, err
 	if err != nil {
 		return nil, err
 	}
+	if options.By == nil {
+		options.By = c
+	}
 	n := &Node{name: options.Name, dir: filepath.Join(c.Dir(), options.Name)}
+	// The API server lets it do what it lets any node do, and no more.
+	if err := options.By.KubeconfigFor(n.path("kubeconfig"), "system:node:"+n.name, "system:nodes"); err != nil {
+		return nil, err
+	}
 	if err := n.start(ctx, c, filepath.Join(bin, cluster.Kubelet)); err != nil {
 		return nil, fmt.Errorf("start %s: %w", n.name, errors.Join(err, n.Stop()))
 	}
@@ -70,10 +81,6 @@ func (n *Node) start(ctx context.Context, c *cluster.Cluster, kubelet string) (e
 	if err := n.writeFiles(busybox); err != nil {
 		return err
 	}
-	// The API server lets it do what it lets any node do, and no more.
-	if err := c.KubeconfigFor(n.path("kubeconfig"), "system:node:"+n.name, "system:nodes"); err != nil {
-		return err
-	}
 	n.process, err = process.Start(process.Spec{
 		Name: n.name, Binary: busybox, Dir: n.dir, LogFile: n.path("node.log"), Alone: true,
 		Env: []string{"PATH=" + os.Getenv("PATH")},
@@ -89,12 +96,12 @@ func (n *Node) start(ctx context.Context, c *cluster.Cluster, kubelet string) (e
 	if err != nil {
 		return err
 	}
-	return harness.Eventually(ctx, func(ctx context.Context) error { return n.ready(ctx, client) })
+	return lab.Eventually(ctx, func(ctx context.Context) error { return n.ready(ctx, client) })
 }
 
 func (n *Node) ready(ctx context.Context, client kubernetes.Interface) error {
 	if err := n.process.Failure(); err != nil {
-		return harness.Permanent(err)
+		return lab.Permanent(err)
 	}
 	node, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // browsers are the names that Chromium goes by.
@@ -72,7 +72,7 @@ func profile(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	t.Cleanup(func() {
-		require.Eventually(t, func() bool { return os.RemoveAll(folder) == nil }, 10*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return os.RemoveAll(folder) == nil }, time.Minute, 20*time.Millisecond)
 	})
 	return folder
 }
@@ -139,7 +139,7 @@ func (b *tab) looks(wide, high int64, scheme string) chromedp.Action {
 
 func (b *tab) do(actions ...chromedp.Action) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, lab.Timeout)
 	defer cancel()
 	require.NoError(b, chromedp.Run(ctx, actions...))
 }
@@ -155,7 +155,7 @@ func (b *tab) text(selector string) string {
 // says waits until an element says all of words.
 func (b *tab) says(selector string, words ...string) {
 	b.Helper()
-	require.NoError(b, harness.Eventually(b.Context(), func(context.Context) error {
+	require.NoError(b, lab.Eventually(b.Context(), func(context.Context) error {
 		text := b.text(selector)
 		for _, word := range words {
 			if !strings.Contains(text, word) {
@@ -177,7 +177,7 @@ func (b *tab) ask(expression string) string {
 // becomes waits until an expression gives want.
 func (b *tab) becomes(expression, want string) {
 	b.Helper()
-	require.NoError(b, harness.Eventually(b.Context(), func(context.Context) error {
+	require.NoError(b, lab.Eventually(b.Context(), func(context.Context) error {
 		if answer := b.ask(expression); answer != want {
 			return fmt.Errorf("%s is %q, not %q", expression, answer, want)
 		}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/page"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestThePageSaysThatTheFileIsInvalidAndWhichRulesAreGone(t *testing.T) {
@@ -27,6 +27,7 @@ func TestThePageSaysThatTheFileIsInvalidAndWhichRulesAreGone(t *testing.T) {
 	b.says("#file", "invalid", "keeps the last valid one in force", "line 8", "rules[0].sync.onConflict", "Sometimes", "AdoptIfEqual", "headwater check headwater.yaml")
 	require.Equal(t, "alert", b.ask("document.querySelector('#file').role"), "it is read out")
 	b.says("#headline", "1 needs attention", "4 of 4", "the configuration on disk is invalid")
+	b.says("#todo", "To do 1", "headwater.yaml on disk is not in force", "headwater check headwater.yaml")
 
 	before, _, _ := strings.Cut(rulesFor("file"), "- name: other")
 	e.rewrite(before)
@@ -36,6 +37,68 @@ func TestThePageSaysThatTheFileIsInvalidAndWhichRulesAreGone(t *testing.T) {
 	require.Equal(t, "all,shared,other (removed)", b.ask("[...document.querySelector('#filter-rule').options].map((option) => option.textContent)"))
 	require.NotContains(t, b.text("[data-rule=shared] h3"), "removed")
 	b.keptToItself(h.MetricsURL, canary)
+}
+
+func TestWhatNeedsAPersonOrIsNotKnownIsNotAllInSync(t *testing.T) {
+	l := show(t, 2, 2)
+	b := open(t, l.url+"/page")
+	b.says("#headline", "All in sync")
+	l.hold(func(c *page.Conditions) {
+		c.Todos = []page.Todo{{Rule: "rule-1", Reason: "AwaitingApproval", Message: "waits", Person: true, Command: "headwater promote rule-1"}}
+	})
+	b.says("#headline", "1 rule needs a person", "4 of 4")
+	require.Equal(t, "trouble", b.ask("document.querySelector('#headline').dataset.is"))
+	l.hold(func(c *page.Conditions) { c.Todos, c.Doubt = []page.Todo{}, "RuleStatuses cannot be written" })
+	b.says("#headline", "1 needs attention", "RuleStatuses may be old")
+	b.says("#doubt", "may be old: RuleStatuses cannot be written")
+	l.hold(func(c *page.Conditions) { c.Doubt = "" })
+	b.says("#headline", "All in sync")
+}
+
+func TestThePageListsWhatTheCommandStatusLists(t *testing.T) {
+	e := newEnv(t)
+	e.teams("todo", 2)
+	e.put("todo-team-1", "other", canary+"-of-theirs")
+	h := e.start(rulesFor("todo") + `
+- name: lost
+  source: {kind: Secret, namespace: todo-src, name: lost}
+  sync: {namespaces: {include: ["todo-team-*"]}}
+`)
+	b := open(t, h.MetricsURL+"/page")
+	b.says("#todo", "To do 1", "other", "Conflict", "headwater plan -o wide", "1 rule is not ready and goes on without you: lost (SourceMissing)")
+	require.NoError(t, lab.Bind(t.Context(), e.Admin, "headwater-view", "todo-viewer"))
+	e.Eventually(func(context.Context) error {
+		told, _, exit := e.Command("todo-viewer", "status")
+		if exit != 2 {
+			return fmt.Errorf("exit %d: %s", exit, told)
+		}
+		for _, want := range []string{"\nother: 1 of 2 clones in sync: 1 conflict\n  run `headwater plan -o wide`\n", "\nlost: "} {
+			if !strings.Contains(told, want) {
+				return fmt.Errorf("%q is not in %s", want, told)
+			}
+		}
+		return lab.ErrorIf(strings.Contains(told, "\nshared: "), "status lists what is ready: %s", told)
+	})
+	require.NoError(t, e.Admin.CoreV1().Secrets("todo-team-1").Delete(t.Context(), "other", metav1.DeleteOptions{}))
+	e.put("todo-src", "lost", canary+"-1")
+	b.becomes("document.querySelector('#todo')", "null")
+	b.keptToItself(h.MetricsURL, canary)
+}
+
+// A live connection confirms nothing while nobody renews the Lease.
+func TestThePageSaysThatNobodyConfirmsWhatItShows(t *testing.T) {
+	l := show(t, 1, 2)
+	b := open(t, l.url+page.Path)
+	b.says("#headline", "All in sync")
+	l.mu.Lock()
+	l.unconfirmed = time.Now().Add(-time.Minute)
+	l.mu.Unlock()
+	b.says("#headline", "As of "+l.unconfirmed.Format("15:04:05"), "All in sync")
+	require.Equal(t, "stale", b.ask("document.querySelector('#headline').dataset.is"))
+	l.mu.Lock()
+	l.elsewhere = true
+	l.mu.Unlock()
+	b.says("#elsewhere", "headwater-0", "Nothing confirms that since "+l.unconfirmed.Format("15:04:05"))
 }
 
 func TestThePageSaysWhetherRulesProtectAndHaveASource(t *testing.T) {
@@ -75,21 +138,20 @@ func TestThePageListsRestartsThatWaitWhileTheyDo(t *testing.T) {
 	b := open(t, h.MetricsURL+"/page")
 	b.says("#headline", "All in sync")
 	require.Equal(t, "null", b.ask("document.querySelector('#waits')"), "nothing waits")
-	e.adopted("wait-team-1", "web", harness.ByEnv("shared", "password"))
-	e.adopted("wait-team-1", "lacking", harness.ByEnv("shared", "extra"))
+	e.adopted("wait-team-1", "web", lab.ByEnv("shared", "password"))
+	e.adopted("wait-team-1", "lacking", lab.ByEnv("shared", "extra"))
 
 	e.put("wait-src", "shared", canary+"-new")
 	b.says("#waits", "Restarts that wait 2",
-		"waits Deployment/wait-team-1/web", "no window of reload.windows is open; changed: Secret/wait-team-1/shared", "rule shared", "until 20",
+		"waits Deployment/wait-team-1/web", "none of its windows is open; changed: Secret/wait-team-1/shared", "rule shared", "until 20",
 		"held Deployment/wait-team-1/lacking", "its pods could not start; missing: key extra of Secret/wait-team-1/shared")
-	require.NotContains(t, b.text("#reloads"), "held")
 
 	e.SetKey("wait-src", "shared", "extra", canary)
 	b.says("#waits", "Restarts that wait 1", "web")
 	require.NotContains(t, b.text("#waits"), "lacking", "what it lacked is there again")
 	e.rewrite(config)
 	b.becomes("document.querySelector('#waits')", "null")
-	b.says("#reloads", "restarted", "Deployment/wait-team-1/web")
+	b.says("#timeline", "Restarted", "Deployment/wait-team-1/web")
 	b.keptToItself(h.MetricsURL, canary)
 }
 
@@ -98,7 +160,7 @@ func TestThePageListsRestartsThatWaitWhileTheyDo(t *testing.T) {
 func (e *env) adopted(namespace, name string, spec corev1.PodSpec) {
 	e.Helper()
 	api := e.Admin.AppsV1().Deployments(namespace)
-	_, err := api.Create(e.Context(), harness.Deployment(namespace, name, 0, spec), metav1.CreateOptions{})
+	_, err := api.Create(e.Context(), lab.Deployment(namespace, name, 0, spec), metav1.CreateOptions{})
 	require.NoError(e, err)
 	e.Eventually(func(ctx context.Context) error {
 		is, err := api.Get(ctx, name, metav1.GetOptions{})

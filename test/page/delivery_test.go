@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/page"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const stagedRule = `
@@ -23,15 +23,17 @@ rules:
   sync:
     namespaces: {include: ["NAME-team-*"]}
     delivery:
-      stages: [{name: canary, namespaces: {include: [NAME-team-1]}, approval: true}]
+      stages: [{name: canary, namespaces: {include: [NAME-team-1]}, approval: true, soak: 0s}]
+      rest: {soak: 0s}
   reload: {}
 `
 
 func TestThePageShowsARevisionOnItsWayAndARejectedOne(t *testing.T) {
 	e := newEnv(t)
 	e.teams("strip", 3)
+	e.RuleStatuses()
 	h := e.start(strings.ReplaceAll(stagedRule, "NAME", "strip"))
-	require.NoError(t, harness.Bind(t.Context(), e.Admin, "cluster-admin", "steerer"))
+	require.NoError(t, lab.Bind(t.Context(), e.Admin, "cluster-admin", "steerer"))
 	b := open(t, h.MetricsURL+"/page")
 	b.says(".delivery [role=status]", "Revision 1 is delivered")
 	b.says("[data-stage=canary]", "1 of 1 namespace at revision 1")
@@ -39,7 +41,7 @@ func TestThePageShowsARevisionOnItsWayAndARejectedOne(t *testing.T) {
 
 	e.put("strip-src", "shared", canary+"-2")
 	b.says(".delivery [role=status]", "Revision 2 is being delivered: stage canary")
-	b.says("[data-stage=canary]", "now", "1 of 1 namespace at revision 2", "1 healthy", "an approval")
+	b.says("[data-stage=canary]", "now", "1 of 1 namespace at revision 2", "an approval")
 	b.says("[data-stage=rest]", "not reached", "0 of 2 namespaces at revision 2")
 	b.says(".delivery .why", "waits for `headwater promote shared`")
 	require.Equal(t, "step", b.ask("document.querySelector('[data-stage=canary]').getAttribute('aria-current')"))
@@ -49,7 +51,8 @@ func TestThePageShowsARevisionOnItsWayAndARejectedOne(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
 	b.says("#cursor", "strip-team-2: in sync, revision 1")
 
-	_, stderr, exit := e.Command("steerer", "promote", "shared", "--config", e.Dir+"/headwater.yaml")
+	e.Reported("shared")
+	_, stderr, exit := e.Command("steerer", "promote", "shared")
 	require.Zero(t, exit, stderr)
 	b.says(".delivery [role=status]", "Revision 2 is delivered")
 	b.says("[data-stage=rest]", "2 of 2 namespaces at revision 2")
@@ -58,6 +61,7 @@ func TestThePageShowsARevisionOnItsWayAndARejectedOne(t *testing.T) {
 	b.says(".delivery [role=status]", "Revision 3 is rejected: namespaces have revision 2")
 	b.says(".delivery .why", "password")
 	b.says("#headline", "1 needs attention", "1 delivery failed")
+	b.says("#timeline", "Awaiting approval", "Stage passed", "Delivered", "Rejected", "rule shared")
 	b.says("[data-stage=canary]", "1 of 1 namespace at revision 2")
 	e.put("strip-src", "shared", canary+"-2")
 	b.says(".delivery [role=status]", "Revision 2 is delivered")
@@ -84,7 +88,7 @@ func TestEveryStateOfADeliveryIsSaidInWordsAtEveryWidth(t *testing.T) {
 	l := show(t, 6, 70)
 	long := "1 namespace unhealthy: " + strings.Repeat("team", 15) + " (Deployment/" + strings.Repeat("web", 30) + ": CrashLoopBackOff)"
 	l.deliver(
-		delivery("rule-1", func(d *page.Delivery) { d.SoaksUntil = time.Now().Add(250 * time.Second) }),
+		delivery("rule-1", func(d *page.Delivery) { d.SoaksUntil = time.Now().Add(time.Hour - time.Second) }),
 		delivery("rule-2", func(d *page.Delivery) {
 			d.Waits, d.FailsAt = long, time.Now().Add(time.Hour)
 			d.Stages[0].Healthy, d.Stages[0].Pending = 8, 2
@@ -101,10 +105,11 @@ func TestEveryStateOfADeliveryIsSaidInWordsAtEveryWidth(t *testing.T) {
 		}),
 	)
 	b := open(t, l.url+"/page")
-	b.says("[data-rule=rule-1] .delivery", "Revision 7 is being delivered: stage canary", "edited by kubectl-edit", "10 healthy", "soaks 4 min ", "Gate: consumers are healthy, within 30m.")
+	b.says("[data-rule=rule-1] .delivery", "Revision 7 is being delivered: stage canary", "edited by kubectl-edit", "10 healthy", "Gate: consumers are healthy, within 30m.")
 	b.says("[data-rule=rule-1] [data-stage=half]", "not reached", "soak 5 min, then an approval")
 	soak := b.text(".soak")
-	require.NoError(t, harness.Eventually(t.Context(), func(context.Context) error {
+	require.Regexp(t, `soaks 5\d min `, soak)
+	require.NoError(t, lab.Eventually(t.Context(), func(context.Context) error {
 		if now := b.text(".soak"); now == soak {
 			return fmt.Errorf("it still says %q", now)
 		}

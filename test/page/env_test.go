@@ -2,33 +2,26 @@ package page
 
 import (
 	"context"
-	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Run(m, cluster.Options{})) }
+func TestMain(m *testing.M) { lab.Main(m) }
 
-// env is e2e.Env with the page.
-type env struct{ *e2e.Env }
+// env is lab.Env with the page.
+type env struct{ *lab.Env }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	return &env{e2e.New(t)}
-}
-
-func (e *env) namespaces(names ...string) {
-	e.Helper()
-	for _, name := range names {
-		e.Namespace(name)
-	}
+	e := lab.Parallel(t)
+	require.NoError(t, lab.Apply(t.Context(), e.Cluster.Config(), filepath.Join(lab.Root(t), "deploy", "crd.yaml")))
+	return &env{e}
 }
 
 // put creates or overwrites a Secret with this value.
@@ -38,7 +31,7 @@ func (e *env) put(namespace, name, value string) {
 		secrets := e.Admin.CoreV1().Secrets(namespace)
 		found, err := secrets.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			_, err = secrets.Create(ctx, harness.Secret(namespace, name, map[string]string{"password": value}), metav1.CreateOptions{})
+			_, err = secrets.Create(ctx, lab.Secret(namespace, name, map[string]string{"password": value}), metav1.CreateOptions{})
 			return err
 		}
 		found.Data = map[string][]byte{"password": []byte(value)}
@@ -49,7 +42,7 @@ func (e *env) put(namespace, name, value string) {
 
 // start runs Headwater with its page and waits until it is ready. The
 // configuration is all of the file but its head.
-func (e *env) start(config string, args ...string) *harness.Headwater {
+func (e *env) start(config string, args ...string) *lab.Headwater {
 	e.Helper()
 	h := e.launch(config, args...)
 	require.NoError(e, h.Ready(e.Context()))
@@ -57,11 +50,11 @@ func (e *env) start(config string, args ...string) *harness.Headwater {
 }
 
 // launch is start without waiting.
-func (e *env) launch(config string, args ...string) *harness.Headwater {
+func (e *env) launch(config string, args ...string) *lab.Headwater {
 	e.Helper()
 	o := e.Options(e.sections(config))
 	o.Webhook = "" // replicas run side by side
-	o.Args = append([]string{"--page"}, args...)
+	o.Args = append([]string{"--page", "--page-localhost"}, args...)
 	return e.Launch(o)
 }
 

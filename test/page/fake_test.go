@@ -2,10 +2,12 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,15 +25,20 @@ type landscape struct {
 
 	mu         sync.Mutex
 	rules      []string
-	places     map[grid.Target]grid.Place
+	places     map[string]map[grid.Target]grid.Place // by namespace
+	version    uint64
+	changed    map[string]uint64
 	conditions page.Conditions
 	deliveries page.Deliveries
+	// elsewhere is true if another replica leads, and unconfirmed since when nobody does.
+	elsewhere   bool
+	unconfirmed time.Time
 }
 
 // show serves the page of that many rules and namespaces, all in sync.
 func show(t *testing.T, rules, namespaces int) *landscape {
 	t.Helper()
-	l := &landscape{T: t, feed: page.NewFeed(), places: map[grid.Target]grid.Place{}}
+	l := &landscape{T: t, feed: page.NewFeed(), places: map[string]map[grid.Target]grid.Place{}, changed: map[string]uint64{}}
 	for rule := range rules {
 		name := fmt.Sprintf("rule-%d", rule+1)
 		l.rules = append(l.rules, name)
@@ -41,6 +48,7 @@ func show(t *testing.T, rules, namespaces int) *landscape {
 		}
 	}
 	l.conditions.Waits, l.deliveries.All = page.NewWaits(nil), []page.Delivery{}
+	l.conditions.Todos = []page.Todo{}
 	if rules == 0 {
 		l.conditions.Rules = []page.Rule{}
 	}
@@ -61,11 +69,15 @@ func (l *landscape) set(rule, namespace int, state grid.State) {
 	defer l.mu.Unlock()
 	name := fmt.Sprintf("rule-%d", rule)
 	target := grid.Target{Kind: "Secret", Namespace: fmt.Sprintf("team-%05d", namespace), Name: name}
-	l.places[target] = grid.Place{
-		Target: target, Rule: name, Source: "Secret/platform/" + name, State: state, Reason: "Test",
-		Why: "a reason that is long enough to need more than one line of the table, as those of the API server are",
+	if l.places[target.Namespace] == nil {
+		l.places[target.Namespace] = map[grid.Target]grid.Place{}
 	}
-	l.feed.Touched(target)
+	l.places[target.Namespace][target] = grid.Place{
+		Target: target, Rule: name, Source: "Secret/platform/" + name, State: state, Reason: "Test",
+		Why:   "a reason that is long enough to need more than one line of the table, as those of the API server are",
+		Since: time.Now(), Seen: true,
+	}
+	l.change(target)
 }
 
 // unset has a rule not select a namespace.
@@ -73,12 +85,16 @@ func (l *landscape) unset(rule, namespace int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	target := grid.Target{Kind: "Secret", Namespace: fmt.Sprintf("team-%05d", namespace), Name: fmt.Sprintf("rule-%d", rule)}
-	delete(l.places, target)
-	l.feed.Touched(target)
+	delete(l.places[target.Namespace], target)
+	l.change(target)
 }
 
 // Standing implements page.Subject.
-func (l *landscape) Standing() page.Leadership { return page.Leadership{Here: true} }
+func (l *landscape) Standing() page.Leadership {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return page.Leadership{Here: !l.elsewhere, Leader: "headwater-0", Replica: "headwater-1", Unconfirmed: l.unconfirmed}
+}
 
 // hold changes the conditions.
 func (l *landscape) hold(change func(*page.Conditions)) {
@@ -103,6 +119,14 @@ func (l *landscape) deliver(all ...page.Delivery) {
 	l.feed.DeliveryChanged()
 }
 
+// hear has something happen to the source of a rule.
+func (l *landscape) hear(rule, reason string) {
+	l.feed.Happened(grid.Note{
+		What: reason, Rule: rule, Names: []string{"Secret/platform/" + rule},
+		Why: "a sentence of the length that those of Events mostly have, which names what changed, and why",
+	})
+}
+
 // Deliveries implements page.Subject.
 func (l *landscape) Deliveries() page.Deliveries {
 	l.mu.Lock()
@@ -113,23 +137,37 @@ func (l *landscape) Deliveries() page.Deliveries {
 // Rules implements page.Subject.
 func (l *landscape) Rules() []string { return l.rules }
 
-// Survey implements page.Subject.
-func (l *landscape) Survey(report func(grid.Place)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, place := range l.places {
-		report(place)
-	}
+// change records that the namespace of target changed. The lock is held.
+func (l *landscape) change(target grid.Target) {
+	l.version++
+	l.changed[target.Namespace] = l.version
 }
 
-// Glance implements page.Subject.
-func (l *landscape) Glance() func(grid.Target) []grid.Place {
-	return func(target grid.Target) []grid.Place {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if place, found := l.places[target]; found {
-			return []grid.Place{place}
+// Changes implements page.Subject.
+func (l *landscape) Changes(version uint64, report func(string)) (now uint64, all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for namespace, changed := range l.changed {
+		if changed > version {
+			report(namespace)
 		}
-		return nil
+	}
+	return l.version, version == 0
+}
+
+// Places implements page.Subject.
+func (l *landscape) Places(namespace string, wanted func(string, grid.State) bool, report func(grid.Place)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := maps.Values(l.places)
+	if namespace != "" {
+		all = slices.Values([]map[grid.Target]grid.Place{l.places[namespace]})
+	}
+	for places := range all {
+		for _, place := range places {
+			if wanted(place.Rule, place.State) {
+				report(place)
+			}
+		}
 	}
 }

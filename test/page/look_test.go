@@ -1,8 +1,6 @@
 package page
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -11,8 +9,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/page"
 	"github.com/headwater-k8s/headwater/internal/page/grid"
 )
-
-const source = "Secret/platform/rule-1"
 
 // pixel is the colour inside of the first cell.
 const pixel = "document.querySelector('canvas').getContext('2d').getImageData(1, 1, 1, 1).data.join()"
@@ -28,23 +24,19 @@ func TestTenThousandNamespacesAreShownAndFollowed(t *testing.T) {
 		l.set(1, namespace+1, grid.Behind)
 	}
 	b.says("#headline", "10,000 in progress")
-	l.feed.SpreadBegan("rule-1", source, namespaces)
 	arrive := func(from, to int) {
 		for namespace := from; namespace <= to; namespace++ {
 			l.set(1, namespace, grid.Current)
-			l.feed.SpreadArrived("rule-1", source, true, namespace == namespaces)
 		}
 	}
 	arrive(namespaces/2+1, namespaces-1)
 	b.says("#headline", "5,001 in progress", "94,999 of 100,000")
-	b.says("#spread", "4,999 of 10,000 so far")
 	require.NotEqual(t, inSync, b.ask(pixel), "the first is still on its way")
 
 	arrive(1, namespaces/2)
 	l.set(10, 7777, grid.Failed)
 	arrive(namespaces, namespaces)
 	b.says("#headline", "1 needs attention", "99,999 of 100,000")
-	b.says("#spread", "10,000 clones written in")
 	b.says("#problems", "failed", "team-07777", "rule-10")
 	b.becomes(pixel, inSync)
 	b.keptToItself(l.url)
@@ -70,44 +62,22 @@ func TestWhatIsTypedIsSiftedOnce(t *testing.T) {
 	require.Equal(t, "3", b.ask("arranged"), "each rule is drawn once, not once for each letter")
 }
 
-func TestAChangeIsDrawnAsACurve(t *testing.T) {
-	l := show(t, 1, 3)
+func TestWhatHappenedIsShownTheLatestFirst(t *testing.T) {
+	l := show(t, 2, 1)
 	b := open(t, l.url+"/page")
-	b.says("#spread", "No source has changed")
-	l.feed.SpreadBegan("rule-1", source, 3)
-	for namespace := 1; namespace <= 3; namespace++ {
-		l.feed.SpreadArrived("rule-1", source, true, namespace == 3)
-		b.says("#spread", map[bool]string{false: fmt.Sprintf("%d of 3 so far", namespace), true: "3 clones written in"}[namespace == 3])
-	}
-	line := b.ask("document.querySelector('#spread .line').getAttribute('d')")
-	require.Regexp(t, `^M8 146(H[\d.]+V[\d.]+){3}H[\d.]+$`, line, "a step for each of three, from the bottom left")
-	require.Contains(t, line, "V14.0H", "it ends at the top")
-	require.True(t, strings.HasSuffix(line, "H332.0"), "and at the right: %s", line)
-	require.NotEqual(t, "none", b.ask("getComputedStyle(document.querySelector('#spread .line')).stroke"))
-
-	l.feed.SpreadBegan("rule-1", source, 3)
-	l.feed.SpreadArrived("rule-1", source, false, true)
-	l.set(1, 1, grid.Held)
-	b.says("#headline", "1 needs attention") // so that what needed no write would be here too
-	b.says("#spread", "3 clones written in")
-}
-
-func TestTheNumbersOfAChangeAgree(t *testing.T) {
-	l := show(t, 1, 3)
-	b := open(t, l.url+"/page")
-	l.feed.SpreadBegan("rule-1", source, 3)
-	l.feed.SpreadArrived("rule-1", source, true, false)
-	l.feed.SpreadArrived("rule-1", source, true, false)
-	b.says("#spread", "2 of 3 so far") // which takes the page a while
-	l.feed.SpreadArrived("rule-1", source, false, true)
-	b.says("#spread", "2 clones written in", "last")
-	const last = "[...document.querySelectorAll('.marks dd')].at(-1).textContent"
-	require.Equal(t, "2 clones written in "+b.ask(last), b.text("#spread .said"), "the third needed no write")
-
-	l.feed.SpreadBegan("rule-1", source, 1)
-	l.feed.SpreadArrived("rule-1", source, false, true)
-	l.feed.SpreadArrived("rule-1", source, true, false)
-	b.says("#spread .said", "1 clone written after failing first")
+	b.says("#timeline", "Nothing yet")
+	l.hear("rule-1", "Propagated")
+	b.says("#timeline", "Propagated")
+	l.hear("rule-2", "StagePassed")
+	l.hear("rule-2", "StagePassed")
+	b.says("#timeline", "Stage passed", "Secret/platform/rule-2 and 1 more", "rule rule-2", "just now")
+	const whats = "[...document.querySelectorAll('#timeline b')].map((b) => b.textContent).join()"
+	b.becomes(whats, "Stage passed,Propagated")
+	l.hear("rule-1", "Denied")
+	b.becomes(whats, "Denied,Stage passed,Propagated")
+	b.do(chromedp.SetValue("#filter-rule", "rule-2", chromedp.ByQuery),
+		chromedp.Evaluate(`document.querySelector("#filter-rule").dispatchEvent(new Event("change", {bubbles: true}))`, nil))
+	b.becomes(whats, "Stage passed")
 }
 
 func TestThePageIsLightOrDarkAsAPersonPrefers(t *testing.T) {
@@ -227,12 +197,6 @@ func TestRefusalsAreShownWhereTheyCanBeKnown(t *testing.T) {
 	guarded(false)
 	b := open(t, l.url+"/page")
 	b.says("#refusals", "policies refuse writes before Headwater is asked", "apiserver_validating_admission_policy_check_total", "audit log")
-	require.Equal(t, "null", b.ask("document.querySelector('#denials')"))
 	guarded(true)
-	b.says("#denials", "Refused", "Nothing recently")
 	b.becomes("document.querySelector('#refusals')", "null")
-	guarded(false)
-	b.becomes("document.querySelector('#denials')", "null")
-	l.feed.Denied(grid.Note{What: "warned", Names: []string{"Update of Secret platform/rule-1"}})
-	b.says("#denials", "warned", "Update of Secret platform/rule-1")
 }

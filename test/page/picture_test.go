@@ -13,8 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // pictures are those of the README, by the colours that are asked for.
@@ -32,7 +31,7 @@ rules:
     namespaces: {include: ["team-*"], exclude: ["team-1*"]}
     delivery:
       stages:
-      - {name: canary, namespaces: {include: ["team-2*"]}, approval: true}
+      - {name: canary, namespaces: {include: ["team-2*"]}, approval: true, soak: 0s}
       - {name: half, percent: 50, soak: 5m}
   reload: {}
 - name: registry-login
@@ -50,7 +49,7 @@ func TestThePageIsPictured(t *testing.T) {
 	if os.Getenv("UPDATE") != "" {
 		takePictures(t)
 	}
-	root := e2e.Root(t)
+	root := lab.Root(t)
 	for _, name := range pictures {
 		file, err := os.Stat(filepath.Join(root, "deploy", name))
 		require.NoError(t, err, "take it: make screenshot")
@@ -66,12 +65,12 @@ func TestThePageIsPictured(t *testing.T) {
 func takePictures(t *testing.T) {
 	t.Helper()
 	e := newEnv(t)
-	e.namespaces("platform")
+	e.Namespaces("platform")
 	for _, name := range []string{"registry-login", "ca-bundle", "app-settings"} {
 		e.put("platform", name, canary)
 	}
 	for i := range 160 {
-		e.namespaces(fmt.Sprintf("team-%d", i+1))
+		e.Namespaces(fmt.Sprintf("team-%d", i+1))
 	}
 	e.put("team-38", "registry-login", canary)
 	e.NoSecrets("team-97")
@@ -81,16 +80,14 @@ func takePictures(t *testing.T) {
 	e.showRefusalAndReload()
 	b.says("[data-rule=app-settings] .delivery", "Revision 1 is delivered")
 	e.put("platform", "app-settings", canary+"-2")
-	b.says("[data-rule=app-settings] .delivery", "Revision 2 is being delivered: stage canary", "11 healthy", "waits for `headwater promote app-settings`")
-	b.says("#denials", "denied", "jane@example.com")
-	b.says("#reloads", "restarted")
-	b.says("#spread", "written in")
+	b.says("[data-rule=app-settings] .delivery", "Revision 2 is being delivered: stage canary", "waits for `headwater promote app-settings`")
+	b.says("#timeline", "Denied", "jane@example.com", "Restarted", "written in")
 	b.says("#protection", "1 of 1 verified")
 	b.says("#problems-title", "Needs attention 4 clones") // it comes after the headline
 	for scheme, name := range pictures {
 		var picture []byte
 		b.do(b.looks(1440, 900, scheme), chromedp.Evaluate(`scrollTo(0, 0)`, nil), chromedp.CaptureScreenshot(&picture))
-		require.NoError(t, os.WriteFile(filepath.Join(e2e.Root(t), "deploy", name), picture, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(lab.Root(t), "deploy", name), picture, 0o644))
 	}
 }
 
@@ -98,10 +95,9 @@ func takePictures(t *testing.T) {
 // restarted for an edit of it.
 func (e *env) showRefusalAndReload() {
 	e.Helper()
-	web := harness.Deployment("team-12", "web", 0, harness.ByEnv("registry-login", "password"))
-	_, err := e.Admin.AppsV1().Deployments("team-12").Create(e.Context(), web, metav1.CreateOptions{})
-	require.NoError(e, err)
-	require.NoError(e, harness.Grant(e.Context(), e.Admin, "picture-editor", "jane@example.com"))
+	web := lab.Deployment("team-12", "web", 0, lab.ByEnv("registry-login", "password"))
+	e.Create("team-12", web)
+	require.NoError(e, lab.Grant(e.Context(), e.Admin, "picture-editor", "jane@example.com"))
 	jane := e.Client("jane@example.com")
 	e.Eventually(func(ctx context.Context) error {
 		_, err := jane.CoreV1().Secrets("platform").Patch(ctx, "registry-login", types.MergePatchType,

@@ -30,7 +30,7 @@ func crowded(t *testing.T) *landscape {
 	l.set(8, 13, grid.Held)
 	since := time.Now().Add(-3 * time.Hour)
 	for i := range 30 {
-		l.feed.Reloaded(grid.Note{What: "restarted", Rule: fmt.Sprintf("rule-%d", i), Names: []string{"Deployment/" + strings.Repeat("team", 12) + "/web"}, Why: "changed: Secret/a/b"})
+		l.hear(fmt.Sprintf("rule-%d", i), "Restarted")
 	}
 	l.hold(func(c *page.Conditions) {
 		for i := range c.Rules {
@@ -38,6 +38,13 @@ func crowded(t *testing.T) *landscape {
 		}
 		c.Rules = append(c.Rules, page.Rule{Name: "lost", Missing: "its source Secret/platform/lost does not exist"})
 		c.Refusals = true
+		c.Todos = []page.Todo{
+			{Rule: "rule-2", Reason: "Invalid", Message: "line 3", Person: true, Command: "headwater status rule-2"},
+			{Rule: "rule-3", Reason: "Conflict", Message: "100 of 400 clones in sync: 300 conflict", Person: true, Command: "headwater plan -o wide"},
+			{Rule: "rule-8", Reason: "Held", Message: "399 of 400 clones in sync: 1 held", Person: true, Command: "headwater approve rule-8 --dry-run"},
+			{Rule: "rule-9", Reason: "Progressing", Message: "399 of 400 clones in sync: 1 behind"},
+			{Rule: "lost", Reason: "SourceMissing", Message: "its source Secret/platform/lost does not exist", Person: true, Command: "kubectl -n platform events --for secret/lost"},
+		}
 		waits := make([]page.Wait, 40)
 		for i := range waits {
 			waits[i] = page.Wait{Consumer: fmt.Sprintf("Deployment/team-%d/%s", i, strings.Repeat("web", 20)), Rule: "rule-1", What: "waits", Why: "no window is open", Since: since}
@@ -74,12 +81,16 @@ func TestFiftyRulesFitOnAPhoneAndOnADesktop(t *testing.T) {
 	b := open(t, l.url+"/page")
 	b.says("#headline", "304 need attention", "302 clones need attention", "the configuration on disk is invalid", "1 rule without a source")
 	b.says("#waits", "Show 32 more")
+	b.says("#todo", "To do 4", "Invalid", "headwater check headwater.yaml", "SourceMissing", "headwater approve rule-8 --dry-run", "1 rule is not ready and goes on without you: rule-9 (Progressing)")
+	const first = "[...document.querySelectorAll('.band')].slice(0, 4).map((band) => band.dataset.rule)"
+	b.becomes(first, "rule-3,rule-7,rule-8,rule-1")
+	b.becomes("[...document.querySelectorAll('canvas')].map((canvas) => canvas.closest('.band').dataset.rule)", "rule-3,rule-7,rule-8")
 	b.says("#problems", "conflict")
 	b.do(chromedp.Click(`#problems li[data-state=conflict] .link`, chromedp.ByQuery))
 	b.says("#detail", "team-00001")
 	b.do(chromedp.Click(`#problems li[data-state=conflict] .more`, chromedp.ByQuery))
 	b.says("#problems", "team-00200")
-	for _, width := range []int64{1440, 901, 390} {
+	for _, width := range []int64{2560, 1440, 901, 390} {
 		b.do(b.looks(width, 900, "light"))
 		b.becomes("innerWidth", fmt.Sprint(width))
 		b.becomes(overflowing, "")
@@ -94,6 +105,36 @@ func TestFiftyRulesFitOnAPhoneAndOnADesktop(t *testing.T) {
 	b.becomes(small, "")
 	b.becomes(overflowing, "")
 	b.keptToItself(l.url)
+}
+
+// With few rules, each is shown with its cells; of many, only those in trouble.
+func TestEveryNumberOfRulesFitsAtEveryWidth(t *testing.T) {
+	for rules, cells := range map[int]string{0: "0", 5: "5", 50: "1"} {
+		t.Run(fmt.Sprint(rules, " rules"), func(t *testing.T) {
+			l := show(t, rules, 300)
+			if rules > 0 {
+				l.set(rules, 7, grid.Failed)
+				l.hold(func(c *page.Conditions) {
+					c.Todos = []page.Todo{{Rule: fmt.Sprintf("rule-%d", rules), Reason: "Failed", Message: "299 of 300 clones in sync: 1 failed", Person: true, Command: "headwater plan -o wide"}}
+				})
+			}
+			b := open(t, l.url+"/page")
+			for _, width := range []int64{2560, 1440, 390} {
+				b.do(b.looks(width, 900, "light"))
+				b.becomes("innerWidth", fmt.Sprint(width))
+				if width > 640 {
+					b.becomes("document.querySelectorAll('canvas').length", cells)
+				}
+				if rules > 0 {
+					b.becomes("document.querySelector('.band').dataset.rule", fmt.Sprintf("rule-%d", rules))
+				}
+				b.becomes(overflowing, "")
+				require.Empty(t, b.ask(scrollers), "at %d", width)
+				b.picture(fmt.Sprintf("rules-%d-%d.jpg", rules, width))
+			}
+			b.keptToItself(l.url)
+		})
+	}
 }
 
 // picture keeps what the tab shows in the folder PICTURES, to be looked at.

@@ -26,3 +26,20 @@ func TestAPortIsNoneThatConnectionsAreGiven(t *testing.T) {
 		require.True(t, port < first || port > last, "%d is one of %d to %d", port, first, last)
 	}
 }
+
+func TestAPortThatWasFoundIsGivenToNobodyElse(t *testing.T) {
+	var one, other block
+	given := map[int]bool{}
+	for range blockSize / 2 {
+		for _, b := range []*block{&one, &other} {
+			listener, err := b.listen("127.0.0.1")
+			require.NoError(t, err)
+			port := listener.Addr().(*net.TCPAddr).Port
+			require.False(t, given[port], "%d is given twice", port)
+			given[port] = true
+			require.NoError(t, listener.Close())
+		}
+	}
+	require.NoError(t, one.claim.Close())
+	require.NoError(t, other.claim.Close())
+}

@@ -1,6 +1,7 @@
 package rollouts
 
 import (
+	_ "embed"
 	"slices"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // sight is what one edition of a Deployment says of its rollout.
@@ -34,11 +36,7 @@ func sightOf(edition cluster.Edition) (sight, bool) {
 	}, true
 }
 
-// rolledOut is Kubernetes' own definition, as `kubectl rollout status` has it.
-func rolledOut(d *appsv1.Deployment) bool {
-	s, want := d.Status, *d.Spec.Replicas
-	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas >= want && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= want
-}
+func rolledOut(d *appsv1.Deployment) bool { return lab.RolledOut(d) == nil }
 
 // course is how the rollouts of one change went.
 type course struct {

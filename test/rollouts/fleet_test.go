@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -19,12 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	listers "k8s.io/client-go/listers/apps/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/process"
 )
 
@@ -55,13 +53,12 @@ type fleet struct {
 
 // place is what the parts of the test share.
 type place struct {
-	cluster *cluster.Cluster
-	admin   kubernetes.Interface
-	kwok    *process.Process
+	*lab.Site
+
+	kwok *process.Process
 	// seen holds the Deployments, by a watch.
 	seen      listers.DeploymentLister
-	headwater *harness.Headwater
-	dir       string
+	headwater *lab.Headwater
 	// sizes are the replicas of the Deployments.
 	sizes []int32
 	// cloned is the revision of the last clone that the latest change wrote.
@@ -71,22 +68,22 @@ type place struct {
 func newFleet(t *testing.T, count int) *fleet {
 	t.Helper()
 	c := cluster.Shared(t)
-	admin, err := kubernetes.NewForConfig(c.Config())
+	site, err := lab.NewSite(t.Context(), c, lab.Binary(t), filepath.Join(lab.Root(t), "deploy", "rbac.yaml"))
 	require.NoError(t, err)
-	f := &fleet{t, &place{cluster: c, admin: admin, dir: t.TempDir()}}
+	f := &fleet{t, &place{Site: site}}
 	for i := range count {
 		f.sizes = append(f.sizes, []int32{3, 1, 2, 1, 1, 2, 1, 1, 2, 1}[i%each])
 	}
 	f.kwok, err = startKwok(t.Context(), c)
 	require.NoError(t, err)
-	t.Cleanup(func() { f.kwok.Stop(harness.Timeout) })
+	t.Cleanup(func() { f.kwok.Stop(lab.Timeout) })
 	for i := range 4 {
 		name := "node-" + strconv.Itoa(i)
-		require.NoError(t, createNode(t.Context(), admin, f.kwok, name, map[string]string{room: roomForAll}, 10_000))
+		require.NoError(t, createNode(t.Context(), site.Admin, f.kwok, name, map[string]string{room: roomForAll}, 10_000))
 	}
-	require.NoError(t, createNode(t.Context(), admin, f.kwok, "node-one", map[string]string{room: roomForOne}, 1))
+	require.NoError(t, createNode(t.Context(), site.Admin, f.kwok, "node-one", map[string]string{room: roomForOne}, 1))
 
-	shared := informers.NewSharedInformerFactory(admin, 0)
+	shared := informers.NewSharedInformerFactory(site.Admin, 0)
 	f.seen = shared.Apps().V1().Deployments().Lister()
 	shared.Start(t.Context().Done())
 	t.Cleanup(shared.Shutdown)
@@ -105,32 +102,19 @@ func special(name string) string { return specialNamespace + "/" + name }
 // configure writes the configuration with these top-level sections.
 func (f *fleet) configure(sections string) {
 	f.Helper()
-	file := filepath.Join(f.dir, "headwater.yaml")
-	content := "apiVersion: headwater.dev/v1alpha1\nkind: Config\n" + sections + rules
-	require.NoError(f, os.WriteFile(file+".new", []byte(content), 0o600))
-	require.NoError(f, os.Rename(file+".new", file))
+	require.NoError(f, f.Configure(f.Context(), sections+rules))
 }
 
-// launch makes the source, and starts Headwater as its own service account.
+// launch makes the source, and starts Headwater.
 func (f *fleet) launch() {
 	f.Helper()
-	root, err := cluster.Root()
+	require.NoError(f, f.Namespaces(f.Context(), sourceNamespace))
+	_, err := f.Admin.CoreV1().Secrets(sourceNamespace).Create(f.Context(),
+		lab.Secret(sourceNamespace, source, map[string]string{"used": "1"}), metav1.CreateOptions{})
 	require.NoError(f, err)
-	binary := filepath.Join(root, "bin", "headwater")
-	require.FileExists(f, binary, "build it first: make build")
-	require.NoError(f, harness.Apply(f.Context(), f.cluster.Config(), filepath.Join(root, "deploy", "rbac.yaml")))
-	require.NoError(f, harness.EnsureNamespace(f.Context(), f.admin, sourceNamespace, nil))
-	_, err = f.admin.CoreV1().Secrets(sourceNamespace).Create(f.Context(),
-		harness.Secret(sourceNamespace, source, map[string]string{"used": "1"}), metav1.CreateOptions{})
-	require.NoError(f, err)
-	kubeconfig := filepath.Join(f.dir, "kubeconfig")
-	require.NoError(f, f.cluster.KubeconfigFor(kubeconfig, harness.ServiceAccount))
-	f.headwater, err = harness.Start(harness.Options{
-		Binary: binary, Config: filepath.Join(f.dir, "headwater.yaml"), Kubeconfig: kubeconfig, Dir: f.cluster.Dir(), LogLevel: "info",
-	})
+	f.headwater, err = f.Start(f.Context())
 	require.NoError(f, err)
 	f.Cleanup(f.headwater.Stop)
-	require.NoError(f, f.headwater.Ready(f.Context()))
 }
 
 // deploy makes the Deployments, and waits until all have rolled out.
@@ -139,7 +123,7 @@ func (f *fleet) deploy() {
 	for i, size := range f.sizes {
 		namespace := fmt.Sprintf("rollouts-t-%04d", i/each)
 		if i%each == 0 {
-			require.NoError(f, harness.EnsureNamespace(f.Context(), f.admin, namespace, nil))
+			require.NoError(f, f.Namespaces(f.Context(), namespace))
 		}
 		f.create(namespace, fmt.Sprintf("app-%04d", i), size, roomForAll)
 	}
@@ -150,17 +134,17 @@ func (f *fleet) deploy() {
 // has rolled out.
 func (f *fleet) deploySpecial(name, on string) {
 	f.Helper()
-	require.NoError(f, harness.EnsureNamespace(f.Context(), f.admin, specialNamespace, nil))
+	require.NoError(f, f.Namespaces(f.Context(), specialNamespace))
 	f.create(specialNamespace, name, 1, on)
 	f.rolledOut(nil)
 }
 
 func (f *fleet) create(namespace, name string, replicas int32, on string) {
 	f.Helper()
-	spec := harness.ByEnv(source, "used")
+	spec := lab.ByEnv(source, "used")
 	spec.NodeSelector = map[string]string{room: on}
-	deployment := harness.Deployment(namespace, name, replicas, spec)
-	created, err := f.admin.AppsV1().Deployments(namespace).Create(f.Context(), deployment, metav1.CreateOptions{})
+	deployment := lab.Deployment(namespace, name, replicas, spec)
+	created, err := f.Admin.AppsV1().Deployments(namespace).Create(f.Context(), deployment, metav1.CreateOptions{})
 	require.NoError(f, err)
 	f.within(func(context.Context) error {
 		_, err := f.seen.Deployments(namespace).Get(created.Name)
@@ -170,7 +154,7 @@ func (f *fleet) create(namespace, name string, replicas int32, on string) {
 
 func (f *fleet) within(condition func(context.Context) error) {
 	f.Helper()
-	require.NoError(f, harness.Within(f.Context(), patience, condition))
+	require.NoError(f, lab.Within(f.Context(), patience, condition))
 }
 
 // all are the Deployments as the watch has them, by namespace and name.
@@ -190,7 +174,7 @@ func (f *fleet) until(except map[string]bool, what string, good func(name string
 	f.Helper()
 	f.within(func(context.Context) error {
 		if err := errors.Join(f.headwater.Failure(), f.kwok.Failure()); err != nil {
-			return harness.Permanent(err)
+			return lab.Permanent(err)
 		}
 		all := f.all()
 		var missing []string
@@ -221,7 +205,7 @@ func (f *fleet) adopted() {
 func (f *fleet) pause(name string, paused bool) {
 	f.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"paused":%v}}`, paused)
-	d, err := f.admin.AppsV1().Deployments(specialNamespace).Patch(f.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	d, err := f.Admin.AppsV1().Deployments(specialNamespace).Patch(f.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(f, err)
 	f.within(func(context.Context) error {
 		if seen := f.all()[special(name)]; seen == nil || seen.Generation < d.Generation || seen.Status.ObservedGeneration < d.Generation {
@@ -234,12 +218,9 @@ func (f *fleet) pause(name string, paused bool) {
 func (f *fleet) remove(names ...string) {
 	f.Helper()
 	for _, name := range names {
-		require.NoError(f, f.admin.AppsV1().Deployments(specialNamespace).Delete(f.Context(), name, metav1.DeleteOptions{}))
+		require.NoError(f, f.Admin.AppsV1().Deployments(specialNamespace).Delete(f.Context(), name, metav1.DeleteOptions{}))
 		f.within(func(context.Context) error {
-			if f.all()[special(name)] != nil {
-				return errors.New("it is still there")
-			}
-			return nil
+			return lab.ErrorIf(f.all()[special(name)] != nil, "it is still there")
 		})
 	}
 }
@@ -267,9 +248,9 @@ func (f *fleet) change(version string, except ...string) course {
 	for _, name := range except {
 		without[special(name)] = true
 	}
-	secrets := f.admin.CoreV1().Secrets(sourceNamespace)
+	secrets := f.Admin.CoreV1().Secrets(sourceNamespace)
 	began := time.Now()
-	edited, err := secrets.Update(f.Context(), harness.Secret(sourceNamespace, source, map[string]string{"used": version}), metav1.UpdateOptions{})
+	edited, err := secrets.Update(f.Context(), lab.Secret(sourceNamespace, source, map[string]string{"used": version}), metav1.UpdateOptions{})
 	require.NoError(f, err)
 	f.until(without, "have not rolled out", func(name string, d *appsv1.Deployment) bool {
 		return d.Spec.Template.Annotations[mark.RestartedFor] != before[name] && rolledOut(d)
@@ -282,7 +263,7 @@ func (f *fleet) change(version string, except ...string) course {
 	require.NoError(f, err)
 	c := follow(before, f.history(from))
 	c.took = took
-	load, err := harness.LoadAverage()
+	load, err := process.LoadAverage()
 	require.NoError(f, err)
 	f.Logf("%d Deployments rolled out %.1f s after the edit, at most %d at a time (load average %s)", len(f.sizes), took.Seconds(), c.most, load)
 	return c
@@ -291,7 +272,7 @@ func (f *fleet) change(version string, except ...string) course {
 // history is what there was to see of the Deployments from that revision on.
 func (f *fleet) history(from int64) []sight {
 	f.Helper()
-	editions, _, err := f.cluster.History(f.Context(), from, "deployments", "secrets")
+	editions, _, err := f.Cluster.History(f.Context(), from, "deployments", "secrets")
 	require.NoError(f, err)
 	var sights []sight
 	for _, edition := range editions {
@@ -309,7 +290,7 @@ func (f *fleet) history(from int64) []sight {
 func (f *fleet) replaced() {
 	f.Helper()
 	f.within(func(ctx context.Context) error {
-		list, err := f.admin.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		list, err := f.Admin.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/process"
 )
 
@@ -58,16 +58,16 @@ func createNode(ctx context.Context, client kubernetes.Interface, kwok *process.
 	if err != nil {
 		return fmt.Errorf("create node: %w", err)
 	}
-	return harness.Eventually(ctx, func(ctx context.Context) error {
+	return lab.Eventually(ctx, func(ctx context.Context) error {
 		if err := kwok.Failure(); err != nil {
-			return harness.Permanent(err)
+			return lab.Permanent(err)
 		}
 		node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		if len(node.Status.Allocatable) == 0 {
-			return harness.Permanent(fmt.Errorf("node %s has lost its room", name))
+			return lab.Permanent(fmt.Errorf("node %s has lost its room", name))
 		}
 		for _, condition := range node.Status.Conditions {
 			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {

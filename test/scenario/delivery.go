@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -37,7 +38,8 @@ const stagedRule = `
     delivery:
       stages:
       - {name: canary, namespaces: {include: [shop-canary]}, soak: 5s}
-      - {name: early, namespaces: {include: [shop-a]}}
+      - {name: early, namespaces: {include: [shop-a]}, soak: 0s}
+      rest: {soak: 0s}
   protect: {allow: {users: [jane]}}
   reload: {debounce: 100ms, minInterval: 0s}
 `
@@ -45,44 +47,27 @@ const stagedRule = `
 var shops = []string{shopCanary, shopEarly, shopLast}
 
 func (s *Story) deliver(ctx context.Context) error {
-	steps := []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"ConfigMap platform/shop-settings with limit: 100, and a rule for it: first shop-canary, then shop-a, then the rest", s.stage},
-		{"a Deployment in each of the three namespaces reads the limit, and cannot run with 0", s.openShops},
-		{"jane sets the limit to 200: every stage passes, and every namespace gets it", func(ctx context.Context) error {
+	var denial error
+	err := s.play(ctx,
+		step{what: "ConfigMap platform/shop-settings with limit: 100, and a rule for it: first shop-canary, then shop-a, then the rest", do: s.stage},
+		step{what: "a Deployment in each of the three namespaces reads the limit, and cannot run with 0", do: s.openShops},
+		step{what: "jane sets the limit to 200: every stage passes, and every namespace gets it", do: func(ctx context.Context) error {
 			return s.setLimit(ctx, "200", s.all(s.verdictOf(2, "Delivered"), s.limits("200", "200", "200")))
 		}},
-	}
-	for _, step := range steps {
-		if err := s.tell.Step(ctx, step.what, step.do); err != nil {
-			return err
-		}
-	}
-	if err := s.mistype(ctx); err != nil {
-		return err
-	}
-	return s.failAtCanary(ctx)
-}
-
-func (s *Story) mistype(ctx context.Context) error {
-	var denial error
-	err := s.tell.Step(ctx, "jane, an allowed user, mistypes: \"lots\" is not a number, and she is denied", func(ctx context.Context) error {
-		err := harness.Eventually(ctx, func(ctx context.Context) error { // the webhook may not be registered yet
-			return harness.Refused(s.patchLimit(ctx, "lots", metav1.DryRunAll))
-		})
-		if err != nil {
-			return err
-		}
-		denial = s.patchLimit(ctx, "lots")
-		return harness.Refused(denial)
-	})
+		step{what: "jane, an allowed user, mistypes: \"lots\" is not a number, and she is denied", do: func(ctx context.Context) error {
+			err := lab.Eventually(ctx, func(ctx context.Context) error { // the webhook may not be registered yet
+				return lab.Refused(s.patchLimit(ctx, "lots", metav1.DryRunAll))
+			})
+			if err != nil {
+				return err
+			}
+			denial = s.patchLimit(ctx, "lots")
+			return lab.Refused(denial)
+		}, say: func() string { return denial.Error() }})
 	if err != nil {
 		return err
 	}
-	s.tell.Say("%s", denial)
-	return nil
+	return s.failAtCanary(ctx)
 }
 
 // failAtCanary delivers a value that passes the validation, and that nothing can
@@ -94,25 +79,36 @@ func (s *Story) failAtCanary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.tell.Step(ctx, "jane sets the limit to 0: the canary gets it, and its new pod crashes", func(ctx context.Context) error {
-		return s.setLimit(ctx, "0", func(ctx context.Context) error { return times.crashed.happened(ctx) })
-	})
+	var held map[string][]string
+	err = s.play(ctx,
+		step{what: "jane sets the limit to 0: the canary gets it, and its new pod crashes", do: func(ctx context.Context) error {
+			return s.setLimit(ctx, "0", times.crashed.happened)
+		}},
+		step{what: "Headwater rejects the revision", do: s.eventuallyInShops(times.rejected.happened), say: func() string {
+			return "from the crash loop that the kubelet reported to the verdict: " + short(times.rejected.at.Sub(times.crashed.at))
+		}},
+		step{
+			what: "and takes it back: every namespace has 200, and the canary is healthy again",
+			do:   s.eventuallyInShops(s.all(s.limits("200", "200", "200"), s.shopsRun)),
+		},
+		step{what: "no namespace but the canary ever had the 0, by the history that etcd keeps", do: func(ctx context.Context) (err error) {
+			if held, err = s.limitsHeld(ctx); err != nil {
+				return err
+			}
+			for _, namespace := range shops {
+				if slices.Contains(held[namespace], "0") != (namespace == shopCanary) {
+					return fmt.Errorf("the clone in %s has had %v", namespace, held[namespace])
+				}
+			}
+			return nil
+		}, say: func() string {
+			var lines []string
+			for _, namespace := range shops {
+				lines = append(lines, namespace+": "+strings.Join(held[namespace], ", then "))
+			}
+			return strings.Join(lines, "\n")
+		}})
 	if err != nil {
-		return err
-	}
-	err = s.tell.Step(ctx, "Headwater rejects the revision", s.eventuallyInShops(func(ctx context.Context) error {
-		return times.rejected.happened(ctx)
-	}))
-	if err != nil {
-		return err
-	}
-	s.tell.Say("from the crash loop that the kubelet reported to the verdict: %s", short(times.rejected.at.Sub(times.crashed.at)))
-	err = s.tell.Step(ctx, "and takes it back: every namespace has 200, and the canary is healthy again",
-		s.eventuallyInShops(s.all(s.limits("200", "200", "200"), s.shopsRun)))
-	if err != nil {
-		return err
-	}
-	if err := s.onlyCanaryHeld(ctx); err != nil {
 		return err
 	}
 	if err := s.tellWhatWasRead(ctx); err != nil {
@@ -125,7 +121,7 @@ func (s *Story) failAtCanary(ctx context.Context) error {
 // configuration of the running Headwater.
 func (s *Story) stage(ctx context.Context) error {
 	for _, name := range shops {
-		if err := harness.EnsureNamespace(ctx, s.admin, name, nil); err != nil {
+		if err := lab.EnsureNamespace(ctx, s.admin, name, nil); err != nil {
 			return err
 		}
 	}
@@ -140,7 +136,7 @@ func (s *Story) stage(ctx context.Context) error {
 	if err := os.WriteFile(s.config, append(config, stagedRule...), 0o600); err != nil {
 		return fmt.Errorf("write the configuration: %w", err)
 	}
-	return harness.Eventually(ctx, s.all(s.verdictOf(1, "Delivered"), s.limits("100", "100", "100")))
+	return lab.Eventually(ctx, s.all(s.verdictOf(1, "Delivered"), s.limits("100", "100", "100")))
 }
 
 // setLimit edits the source, and waits for condition.
@@ -176,7 +172,7 @@ func (s *Story) limits(want ...string) func(context.Context) error {
 // verdictOf is a condition on the revision of that number.
 func (s *Story) verdictOf(number int, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		list, err := s.admin.CoreV1().ConfigMaps(harness.Namespace).List(ctx, metav1.ListOptions{LabelSelector: fmt.Sprintf("%s=%d", mark.Revision, number)})
+		list, err := s.admin.CoreV1().ConfigMaps(lab.Namespace).List(ctx, metav1.ListOptions{LabelSelector: fmt.Sprintf("%s=%d", mark.Revision, number)})
 		if err != nil {
 			return fmt.Errorf("list revisions: %w", err)
 		}
@@ -202,29 +198,6 @@ func (s *Story) all(conditions ...func(context.Context) error) func(context.Cont
 	}
 }
 
-// onlyCanaryHeld tells what every edition of every clone had.
-func (s *Story) onlyCanaryHeld(ctx context.Context) error {
-	var held map[string][]string
-	err := s.tell.Step(ctx, "no namespace but the canary ever had the 0, by the history that etcd keeps", func(ctx context.Context) (err error) {
-		if held, err = s.limitsHeld(ctx); err != nil {
-			return err
-		}
-		for _, namespace := range shops {
-			if slices.Contains(held[namespace], "0") != (namespace == shopCanary) {
-				return fmt.Errorf("the clone in %s has had %v", namespace, held[namespace])
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, namespace := range shops {
-		s.tell.Say("%s: %s", namespace, strings.Join(held[namespace], ", then "))
-	}
-	return nil
-}
-
 // limitsHeld are the limits that each namespace ever had, in order.
 func (s *Story) limitsHeld(ctx context.Context) (map[string][]string, error) {
 	editions, _, err := s.options.Cluster.History(ctx, 1, "configmaps")
@@ -246,20 +219,24 @@ func (s *Story) tellCommands(ctx context.Context) error {
 	if err := s.options.Cluster.KubeconfigFor(kubeconfig, operator); err != nil {
 		return err
 	}
-	for _, command := range []string{"history " + settingsName, "diff " + settingsName + " 2 3 --values"} {
+	for _, command := range []struct{ what, flags, shows string }{
+		{"history " + settingsName, "", "Rejected"},
+		{"diff " + settingsName + " 2 3 --values", " --config " + s.config, ""},
+	} {
 		var out []byte
-		err := s.tell.Step(ctx, "headwater "+command, func(ctx context.Context) (err error) {
-			args := append(strings.Fields(command), "--config", s.config, "--kubeconfig", kubeconfig)
-			out, err = exec.CommandContext(ctx, s.options.Binary, args...).Output()
-			if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
-				return fmt.Errorf("%w: %s", err, exited.Stderr)
-			}
-			return err
-		})
+		err := s.play(ctx, step{what: "headwater " + command.what, do: func(ctx context.Context) error {
+			return lab.Eventually(ctx, func(ctx context.Context) (err error) { // a RuleStatus follows within a second
+				args := strings.Fields(command.what + command.flags + " --kubeconfig " + kubeconfig)
+				out, err = exec.CommandContext(ctx, s.options.Binary, args...).Output()
+				if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
+					return fmt.Errorf("%w: %s", err, exited.Stderr)
+				}
+				return cmp.Or(err, lab.ErrorIf(!strings.Contains(string(out), command.shows), "%s is not shown: %s", command.shows, out))
+			})
+		}, say: func() string { return strings.TrimSpace(string(out)) }})
 		if err != nil {
 			return err
 		}
-		s.tell.Say("%s", strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -3,12 +3,13 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
@@ -56,7 +57,7 @@ func (s *Story) lookInside(ctx context.Context) ([]*sight, error) {
 }
 
 func (s *sight) watch(ctx context.Context, began time.Time) {
-	s.seen <- harness.Eventually(ctx, func(context.Context) (err error) {
+	s.seen <- lab.Eventually(ctx, func(context.Context) (err error) {
 		if s.after, err = fromFile(s.container); err == nil && s.after == s.before {
 			err = fmt.Errorf("the container of %s still reads %q", s.workload, s.before)
 		}
@@ -70,7 +71,7 @@ func (s *Story) tellFiles(ctx context.Context, sights []*sight, password string)
 	if s.options.Node == nil {
 		return nil
 	}
-	err := s.tell.Step(ctx, "the containers of both read the new bytes, and run on", func(ctx context.Context) error {
+	return s.play(ctx, step{what: "the containers of both read the new bytes, and run on", do: func(ctx context.Context) error {
 		for _, one := range sights {
 			if err := <-one.seen; err != nil {
 				return err
@@ -84,23 +85,22 @@ func (s *Story) tellFiles(ctx context.Context, sights []*sight, password string)
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, one := range sights {
-		s.tell.Say("%s in %s: %q before; %q, %s after olga's change", passwordFile, one.workload, one.before, one.after, short(one.took))
-	}
-	return nil
+	}, say: func() string {
+		var lines []string
+		for _, one := range sights {
+			lines = append(lines, fmt.Sprintf("%s in %s: %q before; %q, %s after olga's change", passwordFile, one.workload, one.before, one.after, short(one.took)))
+		}
+		return strings.Join(lines, "\n")
+	}})
 }
 
-// stepInside tells, on a real node, that the containers of all consumers come to
-// read this password.
-func (s *Story) stepInside(ctx context.Context, what, password string) error {
+// inside is the step that the containers of all consumers come to read this password; on a
+// real node.
+func (s *Story) inside(what, password string) step {
 	if s.options.Node == nil {
-		return nil
+		return step{}
 	}
-	return s.tell.Step(ctx, what, s.untilAllRead(password))
+	return step{what: what, do: s.untilAllRead(password)}
 }
 
 // untilAllRead waits until there is one running container of each consumer, and

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // traces is what Headwater has left on each consumer: for a Deployment the
@@ -98,7 +98,7 @@ func (s *Story) untilChanged(before traces, names ...string) func(context.Contex
 func (s *Story) exactly(before traces, names ...string) func(context.Context) error {
 	slices.Sort(names)
 	return func(ctx context.Context) error {
-		return harness.Holds(ctx, time.Second, func(ctx context.Context) error {
+		return lab.Holds(ctx, time.Second, func(ctx context.Context) error {
 			now, err := s.look(ctx)
 			if err != nil {
 				return err
@@ -109,4 +109,28 @@ func (s *Story) exactly(before traces, names ...string) func(context.Context) er
 			return nil
 		})
 	}
+}
+
+// step is one that the story plays; one without do is left out. What say returns is told
+// after it.
+type step struct {
+	what string
+	do   func(context.Context) error
+	say  func() string
+}
+
+// play carries out steps, until one fails.
+func (s *Story) play(ctx context.Context, steps ...step) error {
+	for _, one := range steps {
+		if one.do == nil {
+			continue
+		}
+		if err := s.tell.Step(ctx, one.what, one.do); err != nil {
+			return err
+		}
+		if one.say != nil {
+			s.tell.Say("%s", one.say())
+		}
+	}
+	return nil
 }

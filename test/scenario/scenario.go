@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
@@ -75,7 +75,7 @@ type Story struct {
 	kubeconfig string
 	config     string // a copy, to which a chapter adds a rule
 	webhook    string
-	headwater  *harness.Headwater
+	headwater  *lab.Headwater
 	runs       int
 }
 
@@ -92,13 +92,13 @@ func New(options Options, tell *Narrator) (*Story, error) {
 	if s.operator, err = options.client(operator); err != nil {
 		return nil, err
 	}
-	if err := options.Cluster.KubeconfigFor(s.kubeconfig, harness.ServiceAccount); err != nil {
+	if err := options.Cluster.KubeconfigFor(s.kubeconfig, lab.ServiceAccount); err != nil {
 		return nil, err
 	}
 	if err := s.copyConfig(); err != nil {
 		return nil, err
 	}
-	if s.webhook, err = harness.FreeAddress(); err != nil {
+	if s.webhook, err = lab.FreeAddress(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -157,7 +157,7 @@ func (s *Story) Log() string {
 func (s *Story) start(ctx context.Context) error {
 	s.runs++
 	var err error
-	s.headwater, err = harness.Start(harness.Options{
+	s.headwater, err = lab.Start(lab.Options{
 		Binary: s.options.Binary, Config: s.config, Kubeconfig: s.kubeconfig,
 		Webhook: s.webhook, Dir: s.options.Cluster.Dir(), Name: fmt.Sprintf("headwater-%d", s.runs),
 	})
@@ -176,7 +176,7 @@ func (s *Story) targets(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, namespace := range list.Items {
-		excluded := strings.HasPrefix(namespace.Name, "kube-") || namespace.Name == platform || namespace.Name == harness.Namespace
+		excluded := strings.HasPrefix(namespace.Name, "kube-") || namespace.Name == platform || namespace.Name == lab.Namespace
 		if !excluded {
 			names = append(names, namespace.Name)
 		}
@@ -233,7 +233,7 @@ func (s *Story) untilClonedTo(targets []string, password string) func(context.Co
 	return eventually(func(ctx context.Context) error { return s.cloned(ctx, targets, password) })
 }
 
-// eventually waits for condition, as harness.Eventually does.
+// eventually waits for condition, as lab.Eventually does.
 func eventually(condition func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error { return harness.Eventually(ctx, condition) }
+	return func(ctx context.Context) error { return lab.Eventually(ctx, condition) }
 }

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -35,25 +36,25 @@ done`
 // openShops creates the consumers, and waits until they run and Headwater has
 // recorded what with.
 func (s *Story) openShops(ctx context.Context) error {
-	byEnv := harness.ByNothing()
+	byEnv := lab.ByNothing()
 	byEnv.Containers[0].Command = []string{"sh", "-c", runShop}
 	byEnv.Containers[0].Env = []corev1.EnvVar{{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: settingsName}, Key: "limit",
 	}}}}
-	byVolume := harness.ByVolume("")
+	byVolume := lab.ByVolume("")
 	byVolume.Containers[0].Command = []string{"sh", "-c", runRecorder}
 	byVolume.Volumes[0].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: corev1.LocalObjectReference{Name: settingsName},
 	}}
 	for _, namespace := range shops {
 		deployments := s.admin.AppsV1().Deployments(namespace)
-		if _, err := deployments.Create(ctx, harness.Deployment(namespace, shop, 1, byEnv), metav1.CreateOptions{}); err != nil {
+		if _, err := deployments.Create(ctx, lab.Deployment(namespace, shop, 1, byEnv), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create deployment: %w", err)
 		}
 		if namespace == shopCanary {
 			continue
 		}
-		if _, err := deployments.Create(ctx, harness.Deployment(namespace, recorder, 1, byVolume), metav1.CreateOptions{}); err != nil {
+		if _, err := deployments.Create(ctx, lab.Deployment(namespace, recorder, 1, byVolume), metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create deployment: %w", err)
 		}
 	}
@@ -69,9 +70,8 @@ func (s *Story) shopsRun(ctx context.Context) error {
 			return fmt.Errorf("list deployments: %w", err)
 		}
 		for _, d := range list.Items {
-			status := d.Status
-			if status.ObservedGeneration != d.Generation || status.UpdatedReplicas != 1 || status.AvailableReplicas != 1 || status.Replicas != 1 {
-				return fmt.Errorf("%s in %s is rolling out", d.Name, namespace)
+			if err := lab.RolledOut(&d); err != nil {
+				return err
 			}
 			if d.Annotations[mark.Baseline] == "" && d.Name == shop {
 				return fmt.Errorf("%s in %s has no baseline yet", d.Name, namespace)
@@ -97,29 +97,16 @@ func (s *Story) eventuallyInShops(condition func(context.Context) error) func(co
 // playKubelet reports for each new pod what a kubelet would: that it runs, or
 // that it crashes, by the limit that its namespace has.
 func (s *Story) playKubelet(ctx context.Context) error {
-	for _, namespace := range shops {
-		pods, err := s.admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Pending"})
-		if err != nil {
-			return fmt.Errorf("list pods: %w", err)
+	return notYet(lab.PlayPods(ctx, s.admin, "status.phase=Pending", func(ctx context.Context, pod *corev1.Pod) (lab.Health, error) {
+		if !slices.Contains(shops, pod.Namespace) {
+			return lab.Waits, nil
 		}
-		for _, pod := range pods.Items {
-			if pod.Spec.NodeName == "" {
-				continue
-			}
-			clone, err := s.admin.CoreV1().ConfigMaps(namespace).Get(ctx, settingsName, metav1.GetOptions{})
-			if err != nil {
-				return fmt.Errorf("read the clone: %w", err)
-			}
-			report := harness.SetRunning
-			if clone.Data["limit"] == "0" {
-				report = harness.SetCrashing
-			}
-			if err := notYet(report(ctx, s.admin, &pod)); err != nil {
-				return err
-			}
+		clone, err := s.admin.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, settingsName, metav1.GetOptions{})
+		if err == nil && clone.Data["limit"] == "0" {
+			return lab.Crashes, nil
 		}
-	}
-	return nil
+		return lab.Runs, err
+	}))
 }
 
 // moment is when something was first seen.
@@ -134,10 +121,7 @@ func (m *moment) happened(context.Context) error {
 	case m.at = <-m.seen:
 	default:
 	}
-	if m.at.IsZero() {
-		return fmt.Errorf("it has not happened yet")
-	}
-	return nil
+	return lab.ErrorIf(m.at.IsZero(), "it has not happened yet")
 }
 
 // verdictTimes are when the kubelet reported the crash loop, and when Headwater
@@ -150,12 +134,12 @@ func (s *Story) watchVerdict(ctx context.Context) (times verdictTimes, err error
 	if err != nil {
 		return times, fmt.Errorf("watch pods: %w", err)
 	}
-	revisions, err := s.admin.CoreV1().ConfigMaps(harness.Namespace).Watch(ctx, metav1.ListOptions{LabelSelector: mark.Revision + "=3"})
+	revisions, err := s.admin.CoreV1().ConfigMaps(lab.Namespace).Watch(ctx, metav1.ListOptions{LabelSelector: mark.Revision + "=3"})
 	if err != nil {
 		return times, fmt.Errorf("watch revisions: %w", err)
 	}
 	times.crashed = firstSeen(pods, func(pod *corev1.Pod) bool {
-		return len(pod.Status.ContainerStatuses) > 0 && harness.InCrashLoop(pod.Status.ContainerStatuses[0])
+		return len(pod.Status.ContainerStatuses) > 0 && lab.InCrashLoop(pod.Status.ContainerStatuses[0])
 	})
 	times.rejected = firstSeen(revisions, func(revision *corev1.ConfigMap) bool { return revision.Annotations[mark.Verdict] == "Rejected" })
 	return times, nil
@@ -185,7 +169,7 @@ func (s *Story) tellWhatWasRead(ctx context.Context) error {
 	for _, namespace := range shops[1:] {
 		var read string
 		what := fmt.Sprintf("the container in %s that writes down every value it reads has never read the 0", namespace)
-		err := s.tell.Step(ctx, what, eventually(func(ctx context.Context) error {
+		err := s.play(ctx, step{what: what, do: eventually(func(ctx context.Context) error {
 			container, err := s.containerIn(ctx, namespace, recorder)
 			if err != nil {
 				return err
@@ -193,15 +177,11 @@ func (s *Story) tellWhatWasRead(ctx context.Context) error {
 			if read, err = container.File(readValues); err != nil {
 				return fmt.Errorf("read what it wrote down: %w", err)
 			}
-			if read != "100\n200\n" {
-				return fmt.Errorf("it read %q", read)
-			}
-			return nil
-		}))
+			return lab.ErrorIf(read != "100\n200\n", "it read %q", read)
+		}), say: func() string { return strings.TrimSpace(read) }})
 		if err != nil {
 			return err
 		}
-		s.tell.Say("%s", strings.TrimSpace(read))
 	}
 	return nil
 }

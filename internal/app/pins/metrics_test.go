@@ -56,7 +56,7 @@ func registryOf(t *testing.T) *prometheus.Registry {
 	loaded, err := config.Parse("headwater.yaml", configs.Sample())
 	require.NoError(t, err)
 	var registry *prometheus.Registry
-	require.NoError(t, fx.New(app.Options(settings(), loaded, clients, zap.NewNop()), fx.Populate(&registry)).Err())
+	require.NoError(t, fx.New(app.Options(settings(), &app.Started{Config: loaded}, clients, zap.NewNop()), fx.Populate(&registry)).Err())
 	return registry
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/config"
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
@@ -63,8 +64,9 @@ func TestNames(t *testing.T) {
 		{"Secret of the certificate", protectspec.CertificateSecret},
 		{"ConfigMap of the configuration", config.ConfigMapName},
 		{"its key", config.ConfigMapKey},
-		{"ConfigMap of the last valid configuration", config.LastValidName},
+		{"Secret of the last valid configuration", config.LastValidName},
 		{"ConfigMap of approvals", survey.ApprovalsName},
+		{"ConfigMap of requests about deliveries", survey.DeliveriesName},
 		{"ConfigMap of removals", survey.RemovalsName},
 		{"ConfigMap of what is registered", register.RegisteredConfigMap},
 		{"ConfigMap of proofs", prove.ProofsConfigMap},
@@ -72,7 +74,7 @@ func TestNames(t *testing.T) {
 		{"service account of attempts", prove.ProverAccount},
 		{"Service of the webhook", protectspec.ServiceName},
 		{"webhook configuration", protectspec.ConfigurationName},
-		{"owner of what is registered", protectspec.OwnerName},
+		{"owner of what is registered", kube.OwnerName},
 		{"policies and bindings", strings.Join(manifests.PolicyNames(), " ")},
 		{"path of reviews", protectspec.ReviewPath},
 		{"path of the page", page.Path},

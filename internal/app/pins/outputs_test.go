@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/app"
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/inspect/reported"
 )
 
 // Scripts read these fields with -o json and -o yaml. A ? marks a field that is
@@ -24,13 +26,14 @@ func TestFieldsOfOutputs(t *testing.T) {
 		name   string
 		prints any
 	}{
-		{"approve", inspect.Approved{}},
+		{"approve", reported.Approved{}},
 		{"check: problems, notes", config.Problem{}},
 		{"consumers", inspect.Consumers{}},
 		{"explain", inspect.Explanation{}},
+		{"history", reported.History{}},
 		{"plan", inspect.Plan{}},
 		{"release, prune", inspect.Leftovers{}},
-		{"status", inspect.Status{}},
+		{"status", reported.Report{}},
 		{"version", app.BuildInfo{}},
 		{"who-can-edit", inspect.Editors{}},
 	} {
@@ -75,7 +78,7 @@ func writeField(t *testing.T, out *strings.Builder, path string, of reflect.Type
 	case of.Kind() == reflect.Pointer:
 		writeField(t, out, path, of.Elem())
 		return
-	case of == reflect.TypeFor[time.Time]():
+	case of == reflect.TypeFor[time.Time](), of == reflect.TypeFor[metav1.Time]():
 		_, _ = fmt.Fprintf(out, "  %s: time\n", path)
 		return
 	}

@@ -57,6 +57,8 @@ var readSource = sync.OnceValues(func() (*source, error) {
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{join .GoFiles \",\"}}",
 		"./cmd/...", "./internal/...", "./sync/...", "./protect/...", "./reload/...")
 	list.Dir, list.Stderr = "../../..", os.Stderr
+	// The flags of `make build`, whatever those of this test: what it compiled is in Go's cache.
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	out, err := list.Output()
 	if err != nil {
 		return nil, err

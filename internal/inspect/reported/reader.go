@@ -18,12 +18,11 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/kube"
-	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
 )
 
 // ErrNotInstalled is the error of a cluster that does not serve RuleStatuses.
-var ErrNotInstalled = errors.New("the CustomResourceDefinition of RuleStatuses is not installed")
+var ErrNotInstalled = errors.New("the CustomResourceDefinition of RuleStatuses is not installed; apply deploy/crd.yaml")
 
 // errUnknownRule is the error of a rule without a RuleStatus.
 var errUnknownRule = errors.New("has no RuleStatus; does the configuration have the rule, and does Headwater run?")
@@ -35,8 +34,8 @@ const waitInterval = time.Second
 type reader struct {
 	clients  *kube.Clients
 	statuses dynamic.ResourceInterface
-	// own is the namespace that Headwater runs in.
-	own string
+	// own is the namespace that Headwater runs in, and user who runs the command.
+	own, user string
 }
 
 // Open connects. It fails if the API server cannot be reached.
@@ -45,8 +44,8 @@ func Open(ctx context.Context, options inspect.Options) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = kube.WhoAmI(ctx, clients)
-	return &reader{clients: clients, statuses: clients.Dynamic.Resource(rulestatus.GVR), own: options.Own}, err
+	user, err := kube.WhoAmI(ctx, clients)
+	return &reader{clients: clients, statuses: clients.Dynamic.Resource(rulestatus.GVR), own: options.Own, user: user.Username}, err
 }
 
 // Read returns the state of rule, or of every rule if rule is empty.
@@ -55,17 +54,35 @@ func (r *reader) Read(ctx context.Context, rule string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	report := Report{Leader: r.leader(ctx), Rules: make([]ruleReport, 0, len(objects))}
+	report := Report{Rules: make([]ruleReport, 0, len(objects))}
 	for _, object := range objects {
-		var status rulestatus.RuleStatus
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &status); err != nil {
-			return Report{}, fmt.Errorf("read RuleStatus %s: %w", object.GetName(), err)
+		status, err := decode(object)
+		if err != nil {
+			return Report{}, err
 		}
-		report.Rules = append(report.Rules, ruleReport{object.GetName(), status.Status})
+		report.Rules = append(report.Rules, ruleReport{object.GetName(), status})
 	}
 	slices.SortFunc(report.Rules, func(a, b ruleReport) int { return strings.Compare(a.Name, b.Name) })
+	report.Confirmation = inspect.ReadConfirmation(ctx, r.clients, r.own)
 	report.Attention = report.attention()
 	return report, nil
+}
+
+func decode(object unstructured.Unstructured) (rulestatus.Status, error) {
+	var decoded rulestatus.RuleStatus
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &decoded); err != nil {
+		return rulestatus.Status{}, fmt.Errorf("read RuleStatus %s: %w", object.GetName(), err)
+	}
+	return decoded.Status, nil
+}
+
+// status returns the RuleStatus of rule.
+func (r *reader) status(ctx context.Context, rule string) (rulestatus.Status, error) {
+	objects, err := r.objects(ctx, rule)
+	if err != nil {
+		return rulestatus.Status{}, err
+	}
+	return decode(objects[0])
 }
 
 func (r *reader) objects(ctx context.Context, rule string) ([]unstructured.Unstructured, error) {
@@ -88,24 +105,13 @@ func (r *reader) explained(err error, rule string) error {
 	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; bind ClusterRole headwater-view, or use --survey", err)
+		return fmt.Errorf("%w; bind ClusterRole headwater-view", err)
 	case apierrors.IsNotFound(err) && rule != "" && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name == rule:
 		return fmt.Errorf("rule %q %w", rule, errUnknownRule)
 	case apierrors.IsNotFound(err):
 		return ErrNotInstalled
 	}
 	return fmt.Errorf("read RuleStatuses: %w", err)
-}
-
-// leader returns nil if it is not known whether a replica leads: because the user may
-// not read the Lease, or because there is none.
-func (r *reader) leader(ctx context.Context) *inspect.Leadership {
-	lease, err := r.clients.Typed.CoordinationV1().Leases(r.own).Get(ctx, leader.LeaseName, metav1.GetOptions{})
-	if err != nil {
-		return nil
-	}
-	found := inspect.LeadershipOf(lease, time.Now())
-	return &found
 }
 
 // Wait returns the first Report that needs no attention, or the last one after timeout
@@ -125,8 +131,6 @@ func (r *reader) Wait(ctx context.Context, rule string, timeout time.Duration, p
 			read.Attention = []string{err.Error()}
 		case err != nil:
 			return false, err
-		case len(read.Rules) == 0:
-			read.Attention = append(read.Attention, "no rule has a RuleStatus yet")
 		}
 		last = read
 		text := strings.Join(last.Attention, "; ")

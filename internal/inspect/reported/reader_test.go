@@ -35,7 +35,7 @@ func TestWhyRuleStatusesCannotBeRead(t *testing.T) {
 		"the kind is not installed, for all rules": {"", apierrors.NewNotFound(gr, ""), "is not installed"},
 		"the kind is not installed, for a rule":    {"blog", apierrors.NewGenericServerResponse(404, "get", gr, "", "", 0, false), "is not installed"},
 		"the rule has none":                        {"blog", apierrors.NewNotFound(gr, "blog"), `rule "blog" has no RuleStatus; does the configuration have the rule`},
-		"the user may not":                         {"", apierrors.NewForbidden(gr, "", nil), "bind ClusterRole headwater-view, or use --survey"},
+		"the user may not":                         {"", apierrors.NewForbidden(gr, "", nil), "bind ClusterRole headwater-view"},
 		"the server fails":                         {"", apierrors.NewInternalError(io.EOF), "read RuleStatuses: Internal error"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -14,13 +14,14 @@ import (
 	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/internal/plural"
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
+	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Report is the state of rules.
 type Report struct {
-	// Leader is nil if it is not known whether a replica leads.
-	Leader *inspect.Leadership `json:"leader,omitempty"`
-	Rules  []ruleReport        `json:"rules"`
+	inspect.Confirmation
+
+	Rules []ruleReport `json:"rules"`
 	// Attention lists what is not ready; empty if every rule is.
 	Attention []string `json:"attention,omitempty"`
 }
@@ -40,13 +41,13 @@ func (r ruleReport) ready() metav1.Condition {
 }
 
 func (r Report) attention() []string {
-	var all []string
-	if r.Leader.IsAbsent() {
-		all = append(all, "no replica leads")
+	all := r.Confirmation.Attention()
+	if len(r.Rules) == 0 {
+		all = append(all, "no rule has a RuleStatus")
 	}
 	for _, rule := range r.Rules {
-		if ready := rule.ready(); ready.Status != metav1.ConditionTrue {
-			all = append(all, fmt.Sprintf("rule %s: %s", rule.Name, cmp.Or(ready.Message, ready.Reason)))
+		if todo, is := rule.Todo(rule.Name); is {
+			all = append(all, fmt.Sprintf("rule %s: %s", rule.Name, cmp.Or(todo.Message, todo.Reason)))
 		}
 	}
 	return all
@@ -63,9 +64,7 @@ func (r Report) Names() []string {
 
 // Table writes a row per rule, and what each rule that is not ready needs.
 func (r Report) Table(out *output.Writer) {
-	if r.Leader.IsAbsent() {
-		_, _ = fmt.Fprintln(out, r.Leader.Describe()+"\n")
-	}
+	r.Confirmation.Table(out)
 	if len(r.Rules) == 0 {
 		_, _ = fmt.Fprintln(out, "no rule has a RuleStatus")
 		return
@@ -77,6 +76,12 @@ func (r Report) Table(out *output.Writer) {
 	out.Rows(rows, []string{"RULE", "READY", "REASON", "SOURCES", "CLONES", "CURRENT", "ATTENTION", "PROTECTION", "DELIVERY", "LAST CHANGE"}, "SOURCE", "REVISION")
 	for _, rule := range r.Rules {
 		rule.details(out)
+	}
+	for _, rule := range r.Rules {
+		if valid := rule.Condition(rulestatus.ConfigurationValid); valid != nil && valid.Reason == rulestatus.NotCompared {
+			_, _ = fmt.Fprintf(out, "\nrevision %s of the configuration: %s\n", rule.ConfigurationRevision, valid.Message)
+			return
+		}
 	}
 }
 
@@ -97,7 +102,11 @@ func (r ruleReport) row() []string {
 		row = append(row, none)
 	}
 	if clones := r.Clones; clones != nil {
-		row = append(row, strconv.Itoa(clones.Total), strconv.Itoa(clones.Current), strconv.Itoa(clones.NeedAttention))
+		total := strconv.Itoa(clones.Total)
+		if retained := clones.ByState[string(survey.Retained)]; retained > 0 {
+			total += fmt.Sprintf(" (and %d retained)", retained)
+		}
+		row = append(row, total, strconv.Itoa(clones.Current), strconv.Itoa(clones.NeedAttention))
 	} else {
 		row = append(row, none, none, none)
 	}
@@ -135,8 +144,11 @@ func (r ruleReport) changed() string {
 
 // details writes why the rule is not ready, how far its delivery is, and its problems.
 func (r ruleReport) details(out *output.Writer) {
-	if ready := r.ready(); ready.Status != metav1.ConditionTrue && ready.Message != "" {
-		_, _ = fmt.Fprintf(out, "\n%s: %s\n", r.Name, ready.Message)
+	if todo, is := r.Todo(r.Name); is && todo.Message != "" {
+		_, _ = fmt.Fprintf(out, "\n%s: %s\n", r.Name, todo.Message)
+		if todo.Command != "" {
+			_, _ = fmt.Fprintf(out, "  run `%s`\n", todo.Command)
+		}
 	}
 	if d := r.Delivery; d != nil && d.State != rulestatus.DeliveryDelivered {
 		_, _ = fmt.Fprintf(out, "\n%s: delivery: %s\n", r.Name, d.Describe())
@@ -148,7 +160,7 @@ func (r ruleReport) details(out *output.Writer) {
 		}
 	}
 	if r.MoreProblems > 0 {
-		_, _ = fmt.Fprintf(out, "\n%s: %d more kinds of problems; `headwater status %s --survey` shows all\n", r.Name, r.MoreProblems, r.Name)
+		_, _ = fmt.Fprintf(out, "\n%s: %d more kinds of problems; `headwater plan` looks at every clone\n", r.Name, r.MoreProblems)
 	}
 }
 

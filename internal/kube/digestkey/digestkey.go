@@ -61,6 +61,14 @@ func (k *Key) Hasher() (*digest.Hasher, error) {
 	return nil, errors.New("the digest key is not loaded yet")
 }
 
+// ID is the Hasher's. It is empty before Load or Read succeeded, and for an ephemeral key.
+func (k *Key) ID() string {
+	if inUse := k.InUse.Load(); inUse != nil && !inUse.Installed.IsZero() {
+		return inUse.Hasher.ID()
+	}
+	return ""
+}
+
 // InstalledAt returns when the key was created, which is when Headwater was
 // installed, by the API server's clock in whole seconds. It is zero before Load
 // succeeded, and for an ephemeral key. If Headwater restores a deleted Secret, the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +33,8 @@ const (
 	eventsPerSecond = 20
 	// eventsWaiting bounds the memory that a burst of Events uses.
 	queueSize = 4096
+	// Denials have a queue and a rate of their own, because others cause them.
+	denialsPerSecond, denialsAtOnce, denialsQueued = 1, 10, 256
 	// maxNote is the API server's limit for a note, in bytes.
 	maxNote = 1024
 	// lookAgain is how often Run checks for delayed Events that are due.
@@ -46,10 +49,12 @@ const (
 // used, because it identifies an Event without its note: an object would show the
 // first cause of a failure for as long as it fails.
 type Recorder struct {
-	client      eventsclient.EventsV1Interface
-	instance    string
-	queue       chan Event
-	limiter     flowcontrol.RateLimiter
+	client   eventsclient.EventsV1Interface
+	instance string
+	queue    chan Event
+	limiter  flowcontrol.RateLimiter
+	// denials sends denials, nil in itself.
+	denials     *Recorder
 	dropped     prometheus.Counter
 	subscribers []func(Event)
 	clock       clock.WithTicker
@@ -59,7 +64,7 @@ type Recorder struct {
 // NewRecorder returns a Recorder. It queues Events until Run starts.
 func NewRecorder(client kubernetes.Interface, registry *prometheus.Registry, log *zap.Logger) *Recorder {
 	host, _ := os.Hostname() // only identifies the replica
-	return &Recorder{
+	e := &Recorder{
 		client: client.EventsV1(), instance: ReportingController + "-" + host, clock: clock.RealClock{},
 		queue:   make(chan Event, queueSize),
 		limiter: flowcontrol.NewTokenBucketRateLimiter(eventsPerSecond, eventsPerSecond),
@@ -68,10 +73,20 @@ func NewRecorder(client kubernetes.Interface, registry *prometheus.Registry, log
 		}),
 		log: log.Named("events"),
 	}
+	denials := *e
+	denials.queue = make(chan Event, denialsQueued)
+	denials.limiter = flowcontrol.NewTokenBucketRateLimiter(denialsPerSecond, denialsAtOnce)
+	e.denials = &denials
+	return e
 }
 
 // Run sends Events until ctx ends.
 func (e *Recorder) Run(ctx context.Context) {
+	if e.denials != nil {
+		var running sync.WaitGroup
+		defer running.Wait()
+		running.Go(func() { e.denials.Run(ctx) })
+	}
 	pending := newThrottle(e.dropped.Inc)
 	again := e.clock.NewTicker(checkInterval)
 	defer again.Stop()
@@ -162,6 +177,15 @@ func Reference(apiVersion, kind string, meta metav1.Object) *corev1.ObjectRefere
 	}
 }
 
+// NameOf returns the object of an Event as Kind/namespace/name, or as Kind/name if it has no
+// namespace.
+func NameOf(ref *corev1.ObjectReference) string {
+	if ref.Namespace == "" {
+		return ref.Kind + "/" + ref.Name
+	}
+	return ref.Kind + "/" + ref.Namespace + "/" + ref.Name
+}
+
 // Event reports something about an object to its owner. The note must never
 // contain a value of a Secret.
 type Event struct {
@@ -179,7 +203,8 @@ type Event struct {
 	Annotations map[string]string
 	// Persisting is true for a condition rather than an occurrence: the caller
 	// records it repeatedly while the condition persists, also after a restart. A
-	// repeat within again.After is then not counted.
+	// repeat within dedupe.Interval is then not counted. It is false when the condition
+	// comes back.
 	Persisting bool
 
 	at time.Time
@@ -190,14 +215,19 @@ type Event struct {
 func (e *Recorder) Subscribe(hear func(Event)) { e.subscribers = append(e.subscribers, hear) }
 
 // Record queues event for sending.
-func (e *Recorder) Record(event Event) {
+func (e *Recorder) Record(event Event) { e.record(event, e.queue) }
+
+// RecordDenial is Record for a denied request. Denials never delay other Events.
+func (e *Recorder) RecordDenial(event Event) { e.record(event, e.denials.queue) }
+
+func (e *Recorder) record(event Event, queue chan<- Event) {
 	event.Note, event.at = text.Truncate(event.Note, maxNote-len(text.Ellipsis)), e.clock.Now()
 	for _, hear := range e.subscribers {
 		hear(event)
 	}
 	e.log.Debug("event", zap.String("reason", event.Reason), zap.String("note", event.Note))
 	select {
-	case e.queue <- event:
+	case queue <- event:
 	default:
 		e.dropped.Inc()
 	}

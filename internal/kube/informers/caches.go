@@ -3,16 +3,20 @@ package informers
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -22,6 +26,7 @@ import (
 // Namespace is the cached part of a namespace.
 type Namespace struct {
 	minimalMeta
+	UID    types.UID
 	Labels map[string]string
 	// Terminating is true while the namespace is being deleted.
 	Terminating bool
@@ -67,10 +72,11 @@ func NewCaches(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) (*Cac
 	log = log.Named("caches")
 	c := &Caches{
 		scope:     clients.Scope,
-		Sources:   newSources(clients.Typed, key, log),
+		Sources:   newSources(clients, key, log),
 		Clones:    map[object.Kind]*View[*object.Digested]{},
 		Unmanaged: map[object.Kind]*View[*Unmanaged]{},
 	}
+	isClone := func(options *metav1.ListOptions) { options.LabelSelector = mark.CloneLabel + "=true" }
 	var err error
 	namespaces := metadataInformer(clients, "namespaces", "")
 	if name := clients.Scope.Namespace; name != "" {
@@ -81,18 +87,17 @@ func NewCaches(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) (*Cac
 	}
 	c.Add(c.Namespaces, c.scope.Needed("namespaces", Always))
 	for _, kind := range object.Kinds {
-		c.Clones[kind], err = NewView("clones: "+kind.Resource(), cloneInformer(clients, kind), log, keepClone(key))
+		c.Clones[kind], err = NewView("clones: "+kind.Resource(), OfKind(clients, kind, clients.Scope.Namespace, isClone), log, keepClone(key))
 		if err != nil {
 			return nil, err
 		}
-		needed := c.scope.Needed(kind.Resource(), Always)
-		c.Add(c.Clones[kind], needed)
+		c.Add(c.Clones[kind], Always)
 		unmanaged := metadataInformer(clients, kind.Resource(), mark.CloneLabel+"!=true")
 		c.Unmanaged[kind], err = NewView("other "+kind.Resource(), unmanaged, log, keepUnmanaged)
 		if err != nil {
 			return nil, err
 		}
-		c.Add(c.Unmanaged[kind], needed)
+		c.Add(c.Unmanaged[kind], Always)
 	}
 	return c, nil
 }
@@ -148,27 +153,53 @@ func (c *Caches) Pending() []string {
 }
 
 func metadataInformer(clients *kube.Clients, resource, labelSelector string) cache.SharedIndexInformer {
+	if !clients.Scope.Reads(resource) {
+		return kube.EmptyInformer()
+	}
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}
 	return metadatainformer.NewFilteredMetadataInformer(clients.Metadata, gvr, clients.Scope.Namespace, 0, cache.Indexers{},
 		func(options *metav1.ListOptions) { options.LabelSelector = labelSelector }).Informer()
 }
 
-func cloneInformer(clients *kube.Clients, kind object.Kind) cache.SharedIndexInformer {
-	selectClones := func(options *metav1.ListOptions) { options.LabelSelector = mark.CloneLabel + "=true" }
-	if kind == object.Secret {
-		return coreinformers.NewFilteredSecretInformer(clients.Typed, clients.Scope.Namespace, 0, cache.Indexers{}, selectClones)
+// OfKind returns an informer of the whole objects of kind in namespace, or in all if that
+// is empty. It stays empty if clients may not read them.
+func OfKind(clients *kube.Clients, kind object.Kind, namespace string, narrow func(*metav1.ListOptions)) cache.SharedIndexInformer {
+	switch {
+	case !clients.Scope.Reads(kind.Resource()):
+		return kube.EmptyInformer()
+	case kind == object.Secret:
+		return coreinformers.NewFilteredSecretInformer(clients.Typed, namespace, 0, cache.Indexers{}, narrow)
+	default:
+		return coreinformers.NewFilteredConfigMapInformer(clients.Typed, namespace, 0, cache.Indexers{}, narrow)
 	}
-	return coreinformers.NewFilteredConfigMapInformer(clients.Typed, clients.Scope.Namespace, 0, cache.Indexers{}, selectClones)
+}
+
+// KeepWhole returns a function that keeps a whole object, with a digest of each value.
+func KeepWhole(key *digestkey.Key) func(any) (*object.Full, error) {
+	return func(obj any) (*object.Full, error) {
+		full, hasher, err := wholeOf(obj, key)
+		if err != nil {
+			return nil, err
+		}
+		full.Digests = object.Digest(hasher, full.Content)
+		return full, nil
+	}
+}
+
+// wholeOf returns the whole object, and what its digests are made with.
+func wholeOf(obj any, key *digestkey.Key) (*object.Full, *digest.Hasher, error) {
+	full, err := object.FromAPI(obj)
+	if err != nil {
+		return nil, nil, err
+	}
+	hasher, err := key.Hasher()
+	return full, hasher, err
 }
 
 func keepClone(key *digestkey.Key) func(any) (*object.Digested, error) {
 	interner := newCloneInterner()
 	return func(obj any) (*object.Digested, error) {
-		full, err := object.FromAPI(obj)
-		if err != nil {
-			return nil, err
-		}
-		hasher, err := key.Hasher()
+		full, hasher, err := wholeOf(obj, key)
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +228,7 @@ func keepNamespace(obj any) (*Namespace, error) {
 		return nil, fmt.Errorf("object of type %T has no metadata", obj)
 	}
 	return &Namespace{
-		minimalMeta: minimalMetaOf(meta), Labels: meta.GetLabels(), Terminating: meta.GetDeletionTimestamp() != nil,
+		minimalMeta: minimalMetaOf(meta), UID: meta.GetUID(), Labels: meta.GetLabels(), Terminating: meta.GetDeletionTimestamp() != nil,
 	}, nil
 }
 
@@ -205,5 +236,57 @@ func keepNamespace(obj any) (*Namespace, error) {
 func Named(name string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	}
+}
+
+var cacheVersion = prometheus.NewDesc("headwater_cache_resource_version",
+	"The latest resourceVersion that each cache has seen. One that stays while such objects change has lost its watch.",
+	[]string{"cache"}, nil)
+
+// versioned is a runner that knows what it has seen.
+type versioned interface {
+	// versions calls report for each cache that it is made of.
+	versions(report func(cache, resourceVersion string))
+}
+
+// Describe implements prometheus.Collector.
+func (c *Caches) Describe(descs chan<- *prometheus.Desc) { descs <- cacheVersion }
+
+// Collect implements prometheus.Collector.
+func (c *Caches) Collect(metrics chan<- prometheus.Metric) {
+	latest := map[string]float64{} // one value for each name: two would fail the scrape
+	report := func(cache, resourceVersion string) {
+		if version, err := strconv.ParseFloat(resourceVersion, 64); err == nil {
+			latest[cache] = max(latest[cache], version)
+		}
+	}
+	c.mu.Lock()
+	for _, m := range c.members {
+		if view, ok := m.runner.(versioned); ok {
+			view.versions(report)
+		}
+	}
+	c.mu.Unlock()
+	c.Sources.versions(report)
+	for cache, version := range latest {
+		metrics <- prometheus.MustNewConstMetric(cacheVersion, prometheus.GaugeValue, version, cache)
+	}
+}
+
+func (v *View[T]) versions(report func(cache, resourceVersion string)) {
+	report(v.name, v.informer.GetStore().LastStoreSyncResourceVersion())
+}
+
+func (o *Optional[T]) versions(report func(cache, resourceVersion string)) {
+	for _, view := range o.all() {
+		view.versions(report)
+	}
+}
+
+func (s *Sources) versions(report func(cache, resourceVersion string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, view := range s.views {
+		view.versions(report)
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
 func TestTheLatestVersionThatACacheHasSeenIsMeasured(t *testing.T) {
 	view, client := secretView(t, zap.NewNop(), keepUnmanaged, "first")
-	caches := &Caches{Sources: newSources(client, nil, zap.NewNop())}
+	caches := &Caches{Sources: newSources(&kube.Clients{Typed: client}, nil, zap.NewNop())}
 	caches.Add(view, Always)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(caches)

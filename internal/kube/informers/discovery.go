@@ -2,12 +2,18 @@ package informers
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
 // discover asks the API server which wanted kinds it serves, and starts and stops
@@ -81,7 +87,7 @@ func (o *Optional[T]) adjust(ctx context.Context, wanted []OptionalKind[T], answ
 			o.log.Info("stopped caching kind: it is no longer wanted or served", zap.Stringer("kind", kind))
 		}
 	}
-	o.discovered, o.answered = true, answered
+	o.undiscovered, o.answered = false, answered
 	return gone
 }
 
@@ -99,33 +105,29 @@ func (s served) resource(kind schema.GroupVersionKind) string {
 
 // start replaces the view of kind.
 func (o *Optional[T]) start(ctx context.Context, kind OptionalKind[T], resource string) {
-	view, err := newOptionalView(o, kind, resource)
-	if err != nil {
+	if err := o.add(ctx, kind, resource); err != nil {
 		o.log.Error("cannot cache kind", zap.Stringer("kind", kind.GroupKind()), zap.Error(err))
 		delete(o.views, kind.GroupKind())
 		return
 	}
-	ctx, stop := context.WithCancel(ctx)
-	view.stop = stop
-	for id, handle := range o.subscribers {
-		if err := view.subscribe(id, handle); err != nil {
-			o.log.Error("cannot subscribe to changes of kind", zap.Stringer("kind", kind.GroupKind()), zap.Error(err))
-		}
-	}
-	o.views[kind.GroupKind()] = view
-	o.running.Go(func() {
-		defer stop()
-		view.Run(ctx)
-	})
 	o.log.Info("started caching kind", zap.Stringer("kind", kind.GroupKind()))
+}
+
+func (o *Optional[T]) add(ctx context.Context, kind OptionalKind[T], resource string) error {
+	view, err := newOptionalView(o, kind, resource)
+	if err != nil {
+		return err
+	}
+	ctx, view.stop = context.WithCancel(ctx) //nolint:gosec // dropped views are stopped, and the others end with ctx
+	return o.viewSet.start(ctx, kind.GroupKind(), view)
 }
 
 // emitDeletes reports the objects of view to the subscribers as deleted.
 func (o *Optional[T]) emitDeletes(view *optionalView[T]) {
 	o.mu.Lock()
 	subscribers := make([]func(Change[T]), 0, len(o.subscribers))
-	for _, handle := range o.subscribers {
-		subscribers = append(subscribers, handle)
+	for subscriber := range o.subscribers {
+		subscribers = append(subscribers, subscriber.handle)
 	}
 	o.mu.Unlock()
 	for _, obj := range view.List() {
@@ -133,4 +135,30 @@ func (o *Optional[T]) emitDeletes(view *optionalView[T]) {
 			handle(Change[T]{Old: obj, Deleted: true})
 		}
 	}
+}
+
+// Definition is the cached part of a CustomResourceDefinition: its name and version.
+type Definition struct{ minimalMeta }
+
+// group returns the API group of the defined kind. The name of a definition is the
+// resource, a dot and the group.
+func (d *Definition) group() string {
+	_, group, _ := strings.Cut(d.Name, ".")
+	return group
+}
+
+// NewDefinitions returns a cache of all CustomResourceDefinitions. Its changes
+// trigger discovery.
+func NewDefinitions(clients *kube.Clients, log *zap.Logger) (*View[*Definition], error) {
+	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	informer := metadatainformer.NewFilteredMetadataInformer(clients.Metadata, gvr, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	return NewView("custom resource definitions", informer, log, keepDefinition)
+}
+
+func keepDefinition(obj any) (*Definition, error) {
+	meta, ok := obj.(metav1.Object)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T has no metadata", obj)
+	}
+	return &Definition{minimalMetaOf(meta)}, nil
 }

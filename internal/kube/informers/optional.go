@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -23,6 +22,8 @@ type OptionalKind[T metav1.Object] struct {
 	// Shape identifies what Keep does. If it differs from before, the cache is
 	// filled again.
 	Shape string
+	// MetadataOnly has Keep get the metadata of an object alone.
+	MetadataOnly bool
 }
 
 // KindStatus says whether the cache of an optional kind is complete.
@@ -44,8 +45,9 @@ const (
 )
 
 // Optional caches objects of kinds that a cluster may not serve. It starts and stops
-// a view per wanted kind as the API server starts and stops serving it. Callers must
-// not modify the returned objects: they are shared.
+// a view per wanted kind as the API server starts and stops serving it. When a kind is no
+// longer cached, its objects are reported as deleted. Callers must not modify the returned
+// objects: they are shared.
 type Optional[T metav1.Object] struct {
 	name        string
 	clients     *kube.Clients
@@ -55,15 +57,10 @@ type Optional[T metav1.Object] struct {
 	log         *zap.Logger
 	wake        loop.Wake
 
-	mu         sync.Mutex
-	discovered bool
+	*viewSet[schema.GroupKind, T, *optionalView[T]]
 	// answered has every kind that was wanted at the last discovery, and whether
 	// discovery of its group ever succeeded.
-	answered    map[schema.GroupKind]bool
-	views       map[schema.GroupKind]*optionalView[T]
-	subscribers map[int]func(Change[T])
-	next        int
-	running     sync.WaitGroup
+	answered map[schema.GroupKind]bool
 }
 
 const (
@@ -87,12 +84,12 @@ func NewOptional[T metav1.Object](
 	name string, clients *kube.Clients, definitions *View[*Definition], log *zap.Logger,
 	wanted func() []OptionalKind[T], indexes map[string]func(T) []string,
 ) *Optional[T] {
-	return &Optional[T]{
+	o := &Optional[T]{
 		name: name, clients: clients, definitions: definitions, log: log, wanted: wanted, indexes: indexes,
-		wake:        loop.NewWake(),
-		views:       map[schema.GroupKind]*optionalView[T]{},
-		subscribers: map[int]func(Change[T]){},
+		wake: loop.NewWake(), viewSet: newViewSet[schema.GroupKind, T, *optionalView[T]](),
 	}
+	o.undiscovered = true
+	return o
 }
 
 // Name implements runner.
@@ -154,32 +151,23 @@ func (o *Optional[T]) HasSynced() bool {
 			return false
 		}
 	}
-	return o.discovered
+	return !o.undiscovered && !slices.ContainsFunc(o.wanted(), func(kind OptionalKind[T]) bool { return !o.isAsked(kind.GroupKind()) })
 }
 
-func (o *Optional[T]) view(kind schema.GroupKind) *optionalView[T] {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.views[kind]
-}
-
-func (o *Optional[T]) all() []*optionalView[T] {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	views := make([]*optionalView[T], 0, len(o.views))
-	for _, view := range o.views {
-		views = append(views, view)
-	}
-	return views
+// isAsked reports whether kind was wanted at the last discovery. The caller holds the lock.
+func (o *Optional[T]) isAsked(kind schema.GroupKind) bool {
+	_, asked := o.answered[kind]
+	return asked
 }
 
 // Status returns whether the cache of kind is complete.
 func (o *Optional[T]) Status(kind schema.GroupKind) KindStatus {
-	view := o.view(kind)
-	if view == nil {
+	view, cached := o.view(kind)
+	if !cached {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if answered, wanted := o.answered[kind]; !o.discovered || wanted && !answered {
+		isNew := !o.isAsked(kind) && slices.ContainsFunc(o.wanted(), func(wanted OptionalKind[T]) bool { return wanted.GroupKind() == kind })
+		if o.undiscovered || isNew || o.isAsked(kind) && !o.answered[kind] {
 			return KindFilling
 		}
 		return KindAbsent
@@ -189,7 +177,7 @@ func (o *Optional[T]) Status(kind schema.GroupKind) KindStatus {
 
 // Get returns the object of that kind and name.
 func (o *Optional[T]) Get(kind schema.GroupKind, namespace, name string) (obj T, found bool) {
-	if view := o.view(kind); view != nil {
+	if view, cached := o.view(kind); cached {
 		return view.Get(namespace, name)
 	}
 	return obj, false
@@ -213,10 +201,20 @@ func (o *Optional[T]) ByIndex(index, value string) []T {
 	return found
 }
 
+// Resources returns the resources of the kinds whose cache is complete.
+func (o *Optional[T]) Resources() (resources []string) {
+	for _, view := range o.all() {
+		if view.status() == KindFull {
+			resources = append(resources, view.gvr().Resource)
+		}
+	}
+	return resources
+}
+
 // Resource returns the resource of kind. It fails if the kind is not cached.
 func (o *Optional[T]) Resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
-	view := o.view(kind)
-	if view == nil {
+	view, cached := o.view(kind)
+	if !cached {
 		return schema.GroupVersionResource{}, fmt.Errorf("the API server no longer serves kind %s", kind)
 	}
 	return view.gvr(), nil

@@ -101,7 +101,7 @@ func (f *optionalFixture) serve(resources ...metav1.APIResource) {
 func (f *optionalFixture) until(status KindStatus) {
 	f.t.Helper()
 	kind := schema.GroupKind{Group: apps.Group, Kind: "App"}
-	require.Eventually(f.t, func() bool { return f.Status(kind) == status && f.HasSynced() }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(f.t, func() bool { return f.Status(kind) == status && f.HasSynced() }, time.Minute, 5*time.Millisecond)
 }
 
 func (f *optionalFixture) told() Change[*Unmanaged] {
@@ -109,7 +109,7 @@ func (f *optionalFixture) told() Change[*Unmanaged] {
 	select {
 	case change := <-f.tells:
 		return change
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		f.t.Fatal("nothing was told")
 		return Change[*Unmanaged]{}
 	}

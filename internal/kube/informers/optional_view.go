@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -17,18 +18,20 @@ import (
 type optionalView[T metav1.Object] struct {
 	*View[T]
 
-	kind          OptionalKind[T]
-	resource      string
-	stop          func()
-	subscriptions map[int]Subscription
+	kind     OptionalKind[T]
+	resource string
+	stop     func()
 	// failures counts the failed attempts before the first success.
 	failures atomic.Int32
 	refused  atomic.Bool
 }
 
 func newOptionalView[T metav1.Object](o *Optional[T], kind OptionalKind[T], resource string) (*optionalView[T], error) {
-	v := &optionalView[T]{kind: kind, resource: resource, subscriptions: map[int]Subscription{}}
+	v := &optionalView[T]{kind: kind, resource: resource}
 	informer := dynamicinformer.NewFilteredDynamicInformer(o.clients.Dynamic, v.gvr(), o.clients.Scope.Namespace, 0, cache.Indexers{}, nil).Informer()
+	if kind.MetadataOnly {
+		informer = metadatainformer.NewFilteredMetadataInformer(o.clients.Metadata, v.gvr(), o.clients.Scope.Namespace, 0, cache.Indexers{}, nil).Informer()
+	}
 	view, err := NewView(o.name+": "+v.gvr().GroupResource().String(), informer, o.log, kind.Keep)
 	if err != nil {
 		return nil, err
@@ -62,7 +65,11 @@ func (v *optionalView[T]) failed(log *zap.Logger, err error) {
 	if v.failures.Add(1) < maxFailures && !apierrors.IsForbidden(err) {
 		return
 	}
-	if !v.refused.Swap(true) {
+	switch {
+	case v.refused.Swap(true):
+	case v.kind.MetadataOnly:
+		log.Info("cannot read a kind that controls workloads, so their topmost owner is not known; grant list and watch if needed")
+	default:
 		log.Warn("cannot read kind; ignoring it until a retry succeeds; if permissions are missing, grant list, watch and patch")
 	}
 }
@@ -82,59 +89,8 @@ func (v *optionalView[T]) gvr() schema.GroupVersionResource {
 	return v.kind.GroupVersion().WithResource(v.resource)
 }
 
-func (v *optionalView[T]) subscribe(id int, handle func(Change[T])) error {
-	subscription, err := v.OnChange(handle)
-	if err == nil {
-		v.subscriptions[id] = subscription
-	}
-	return err
-}
-
-// OnChange is View.OnChange for every kind that is cached now or later. When a kind
-// is no longer cached, its objects are reported as deleted.
-func (o *Optional[T]) OnChange(handle func(Change[T])) (Subscription, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	id := o.next
-	o.next++
-	for _, view := range o.views {
-		if err := view.subscribe(id, handle); err != nil {
-			return nil, err
-		}
-	}
-	o.subscribers[id] = handle
-	return optionalSubscription[T]{o, id}, nil
-}
-
-type optionalSubscription[T metav1.Object] struct {
-	optional *Optional[T]
-	id       int
-}
-
-// HasSynced ignores kinds that cannot be read.
-func (s optionalSubscription[T]) HasSynced() bool {
-	s.optional.mu.Lock()
-	defer s.optional.mu.Unlock()
-	for _, view := range s.optional.views {
-		subscription := view.subscriptions[s.id]
-		if view.status() != KindRefused && (subscription == nil || !subscription.HasSynced()) {
-			return false
-		}
-	}
-	return s.optional.discovered
-}
-
-func (s optionalSubscription[T]) Cancel() {
-	s.optional.mu.Lock()
-	defer s.optional.mu.Unlock()
-	delete(s.optional.subscribers, s.id)
-	for _, view := range s.optional.views {
-		if subscription := view.subscriptions[s.id]; subscription != nil {
-			subscription.Cancel()
-			delete(view.subscriptions, s.id)
-		}
-	}
-}
+// isAwaited implements setView: nobody waits for a kind that cannot be read.
+func (v *optionalView[T]) isAwaited() bool { return v.status() != KindRefused }
 
 // Statuses returns a metric with the status of every wanted kind.
 func (o *Optional[T]) Statuses(name, help string) prometheus.Collector {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-const deadline = 10 * time.Second
+const deadline = time.Minute
 
 func secretView(t *testing.T, log *zap.Logger, keep func(any) (*Unmanaged, error), objects ...string) (*View[*Unmanaged], *fake.Clientset) {
 	t.Helper()

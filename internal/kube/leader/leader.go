@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,12 +51,18 @@ type Runnable struct {
 
 // Leader runs Runnables while it holds the lease.
 type Leader struct {
+	// Doubt, if set before Run, returns why what the leader reports may be old; empty if it
+	// is not. Who reads the Lease as a heartbeat reads it too.
+	Doubt func() string
+
 	client    kubernetes.Interface
 	namespace string
 	lease     time.Duration
 	log       *zap.Logger
 	leading   prometheus.Gauge
 	known     atomic.Pointer[election]
+	lock      atomic.Pointer[lease]
+	acquired  atomic.Int64
 }
 
 // election is the latest leader that this replica observed.
@@ -77,7 +84,7 @@ func New(client kubernetes.Interface, namespace string, lease time.Duration, reg
 }
 
 // Run waits for the lease and runs work until ctx ends. It returns the first error
-// of any Runnable, or errLeaseLost.
+// of any Runnable, errLeaseLost, or why it cannot go on.
 func (l *Leader) Run(ctx context.Context, work []Runnable) error {
 	if l.lease == 0 {
 		return l.lead(ctx, work)
@@ -86,21 +93,22 @@ func (l *Leader) Run(ctx context.Context, work []Runnable) error {
 	if err != nil {
 		return err
 	}
-	return l.campaign(ctx, &lease{duration: l.lease, Interface: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: l.namespace, Name: LeaseName},
-		Client:     l.client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-	}}, work)
+	return l.campaign(ctx, identity, work)
 }
 
 // campaign stops the work before it releases the lease, so that two leaders never
 // write at the same time. The elector's own ReleaseOnCancel is off: on a dead
 // connection it would try to release for longer than the lease lasts, and end the
 // work only afterwards.
-func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) error {
+func (l *Leader) campaign(ctx context.Context, identity string, work []Runnable) error {
 	electionCtx, resign := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer resign(nil)
-	lock.lost = func() { resign(errLeaseLost) }
+	lock := &lease{duration: l.lease, lost: func() { resign(errLeaseLost) }, Interface: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: l.namespace, Name: LeaseName},
+		Client:     &leases{LeaseInterface: l.client.CoordinationV1().Leases(l.namespace), restored: resign, doubt: l.Doubt, acquired: &l.acquired},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}}
+	l.lock.Store(lock)
 	done := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: LeaseName,
@@ -109,7 +117,7 @@ func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) err
 			OnStartedLeading: func(leaseCtx context.Context) {
 				workCtx, stop := context.WithCancel(ctx)
 				defer context.AfterFunc(leaseCtx, stop)()
-				done <- l.lead(fenced(workCtx, lock.held), work)
+				done <- l.lead(fenced(workCtx, lock.held, func() { stop(); lock.lost() }), work)
 				if leaseCtx.Err() == nil {
 					resign(nil)
 				}
@@ -130,8 +138,8 @@ func (l *Leader) campaign(ctx context.Context, lock *lease, work []Runnable) err
 		}
 	})()
 	elector.Run(electionCtx)
-	if ctx.Err() == nil && (electionCtx.Err() == nil || errors.Is(context.Cause(electionCtx), errLeaseLost)) {
-		return errLeaseLost
+	if cause := context.Cause(electionCtx); ctx.Err() == nil && !errors.Is(cause, context.Canceled) {
+		return cmp.Or(cause, errLeaseLost)
 	}
 	select {
 	case err = <-done:
@@ -161,13 +169,20 @@ func (l *Leader) release(ctx context.Context, lock resourcelock.Interface) {
 
 // Known returns the pod name of the latest leader that this replica observed, and
 // whether it is this replica. pod is empty before an election and without one.
-func (l *Leader) Known() (pod string, self bool) {
+// unconfirmed is zero, unless nobody was seen to renew the lease for twice its duration:
+// then it is since when.
+func (l *Leader) Known() (pod string, self bool, unconfirmed time.Time) {
+	if lock := l.lock.Load(); lock != nil {
+		if seen := lock.seen.Load(); seen != nil && time.Since(*seen) > 2*l.lease {
+			unconfirmed = *seen
+		}
+	}
 	known := l.known.Load()
 	if known == nil {
-		return "", false
+		return "", false, unconfirmed
 	}
 	pod, _, _ = strings.Cut(known.leader, afterHost)
-	return pod, known.self
+	return pod, known.self, unconfirmed
 }
 
 // lead runs every Runnable until one fails or ctx ends, and waits for all.

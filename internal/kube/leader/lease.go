@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"bytes"
 	"context"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,10 @@ type lease struct {
 	// renewed is when the latest successful acquire or renew request was sent; nil
 	// while the lease is not held.
 	renewed atomic.Pointer[time.Time]
+	// seen is when somebody was last seen to have renewed it, and raw what it said then.
+	// Only the elector uses raw.
+	seen atomic.Pointer[time.Time]
+	raw  []byte
 }
 
 func (l *lease) held() bool {
@@ -30,11 +35,19 @@ func (l *lease) held() bool {
 
 // Get implements resourcelock.Interface.
 func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	sent := time.Now()
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && record.HolderIdentity != l.Identity() && l.renewed.Swap(nil) != nil {
+	if err != nil {
+		return record, raw, err
+	}
+	if !bytes.Equal(raw, l.raw) {
+		l.raw = raw
+		l.seen.Store(&sent)
+	}
+	if record.HolderIdentity != l.Identity() && l.renewed.Swap(nil) != nil {
 		l.lost()
 	}
-	return record, raw, err
+	return record, raw, nil
 }
 
 // Create implements resourcelock.Interface.
@@ -54,6 +67,7 @@ func (l *lease) write(record resourcelock.LeaderElectionRecord, send func() erro
 	case err != nil:
 	case record.HolderIdentity == l.Identity():
 		l.renewed.Store(&sent)
+		l.seen.Store(&sent)
 	default: // released
 		l.renewed.Store(nil)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -17,13 +19,14 @@ import (
 type sharedLock struct {
 	resourcelock.Interface
 	holder string
+	raw    []byte
 	err    error
 }
 
 func (l *sharedLock) Identity() string { return "me" }
 
 func (l *sharedLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, l.err
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, l.raw, l.err
 }
 
 func (l *sharedLock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
@@ -92,15 +95,19 @@ func TestOnlyWhoHoldsTheLeaseWrites(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived++ }))
 	defer server.Close()
 	held := false
+	leading := func() context.Context {
+		ctx, lose := context.WithCancel(t.Context())
+		return fenced(ctx, func() bool { return held }, lose)
+	}
 	for sentence, tc := range map[string]struct {
 		ctx    context.Context
 		method string
 		held   bool
 		sent   bool
 	}{
-		"a leader writes":                   {fenced(t.Context(), func() bool { return held }), http.MethodPatch, true, true},
-		"one who was the leader does not":   {fenced(t.Context(), func() bool { return held }), http.MethodPatch, false, false},
-		"but reads":                         {fenced(t.Context(), func() bool { return held }), http.MethodGet, false, true},
+		"a leader writes":                   {leading(), http.MethodPatch, true, true},
+		"one who was the leader does not":   {leading(), http.MethodPatch, false, false},
+		"but reads":                         {leading(), http.MethodGet, false, true},
 		"a write that needs no leader goes": {t.Context(), http.MethodPost, false, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -111,11 +118,55 @@ func TestOnlyWhoHoldsTheLeaseWrites(t *testing.T) {
 			if !tc.sent {
 				require.ErrorIs(t, err, errLeaseLost)
 				require.Zero(t, arrived)
+				require.Error(t, tc.ctx.Err(), "the work ends before anybody sees the refusal")
 				return
 			}
+			require.NoError(t, tc.ctx.Err())
 			require.NoError(t, err)
 			require.NoError(t, response.Body.Close())
 			require.Equal(t, 1, arrived)
 		})
+	}
+}
+
+func TestAStandbySeesWhetherSomebodyRenewsTheLease(t *testing.T) {
+	shared := &sharedLock{holder: "other", raw: []byte("1")}
+	l := &Leader{lease: DefaultLeaseDuration}
+	unconfirmed := func() time.Time {
+		_, _, since := l.Known()
+		return since
+	}
+	require.Zero(t, unconfirmed(), "before an election")
+	lock := &lease{duration: l.lease, Interface: shared, lost: func() {}}
+	l.lock.Store(lock)
+	get := func() {
+		_, _, err := lock.Get(t.Context())
+		require.NoError(t, err)
+	}
+	get()
+	require.Zero(t, unconfirmed())
+	past := time.Now().Add(-2*l.lease - time.Second)
+	lock.seen.Store(&past)
+	get()
+	require.Equal(t, past, unconfirmed(), "it is as it was")
+	shared.raw = []byte("2")
+	get()
+	require.Zero(t, unconfirmed())
+}
+
+func TestALeaseThatIsAnEarlierOneTellsOfARestore(t *testing.T) {
+	var told error
+	l := &leases{restored: func(err error) { told = err }}
+	for _, answer := range []struct {
+		version  string
+		err      error
+		restored bool
+	}{
+		{version: "100"}, {version: "100"}, {version: "1000"}, {version: "20", err: errors.New("conflict")}, {version: "1001"}, {version: "999", restored: true}, {version: "1000"},
+	} {
+		told = nil
+		_, err := l.check(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "own", Name: LeaseName, ResourceVersion: answer.version}}, answer.err)
+		require.Equal(t, answer.err, err)
+		require.Equal(t, answer.restored, told != nil, answer.version)
 	}
 }

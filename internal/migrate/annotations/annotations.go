@@ -1,9 +1,10 @@
 package annotations
 
 import (
-	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,11 +77,11 @@ func (c consent) globs(f *ir.Finding, pattern string) []string {
 	}
 	switch {
 	case err != nil:
-		f.RecordLoss("the regular expression %s is no glob and is left out; add the namespaces that it means to sync.namespaces.include", pattern)
+		f.RecordLoss(ir.NotAGlob, pattern)
 	case read.Less:
-		f.RecordLoss("the regular expression %s repeats without end, these globs up to %d times", pattern, ir.MaxRepeats)
+		f.RecordLoss(ir.Repeats, pattern, strconv.Itoa(ir.MaxRepeats))
 	case !c.firstMatch && choosesOutside(pattern):
-		f.Note("the replicator reads %s as ^%s$, where ^ and $ belong to the outermost alternatives alone; here each is a whole name", pattern, pattern)
+		f.Note(ir.OuterAlternatives, pattern, pattern)
 	}
 	return read.Globs
 }
@@ -150,7 +151,7 @@ func commonGlobs(f *ir.Finding, a, b []string) []string {
 			case rules.Within(other, one):
 				common = append(common, other)
 			case !ir.Disjoint(one, other):
-				f.RecordLoss("what %s and %s match together is left out; add the namespaces that are meant to sync.namespaces.include", one, other)
+				f.RecordLoss(ir.OverlapLeft, one, other)
 			}
 		}
 	}
@@ -194,7 +195,7 @@ func selectorOf(annotation string) (*metav1.LabelSelector, error) {
 	}
 	selector, err := metav1.ParseToLabelSelector(strings.TrimSpace(annotation))
 	if err != nil {
-		return nil, fmt.Errorf("the label selector %q cannot be read", annotation)
+		return nil, ir.Because(ir.BadSelector, strconv.Quote(annotation))
 	}
 	return ir.PlainSelector(selector), nil
 }
@@ -210,7 +211,7 @@ func referred(kind object.Kind, annotation string) (object.Ref, bool) {
 func wideExclude(f *ir.Finding, w ir.Where) ir.Where {
 	if w.Wide() || slices.Contains(w.Names, "*") {
 		w.Exclude = append([]string{"kube-*"}, w.Exclude...)
-		f.Note("%s copies into kube-* as well; take that from sync.namespaces.exclude if it is meant", f.Tool)
+		f.Note(ir.KubeToo, string(f.Tool))
 	}
 	return w
 }
@@ -225,7 +226,7 @@ func unknown(f *ir.Finding, annotations map[string]string, prefix string, known 
 	}
 	slices.Sort(strange)
 	for _, key := range strange {
-		f.RecordLoss("the annotation %s is not known here; what it does is left out", key)
+		f.RecordLoss(ir.UnknownAnnotation, key)
 	}
 }
 
@@ -236,12 +237,23 @@ func pulled(tool ir.Tool, copied ir.Object, source object.Ref) ir.Finding {
 		Tool: tool, From: copied.String(), Source: ir.SourceNamed(source),
 		Sync: &ir.SyncPart{Where: ir.Where{Names: []string{ir.Escaped(copied.Namespace)}}, OnSourceDeleted: "Retain"},
 	}
+	if copied.Namespace == "" {
+		f.Sync.Where = ir.Nowhere()
+		f.Disable(ir.NamespaceNotSaid, string(copied.Kind)+" "+copied.Name)
+	}
 	if copied.Name != source.Name {
 		f.Sync.TargetName = copied.Name
 	}
-	f.Note("take %s out of the chart or repository that deploys it, and keep the object: two that write it undo each other's work", copied.Ref)
+	f.Note(ir.TwoWriters, copied.Ref.String())
 	f.SystemSource()
 	return f
+}
+
+// Asks reports whether the object asks one of the tools for something.
+func Asks(o ir.Object) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(o.Annotations)), func(key string) bool {
+		return strings.HasPrefix(key, ReflectorPrefix) || strings.HasPrefix(key, ReplicatorPrefix)
+	})
 }
 
 // IsClone reports whether a tool, or Headwater, made the object.

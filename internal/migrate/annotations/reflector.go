@@ -1,6 +1,9 @@
 package annotations
 
 import (
+	"slices"
+	"strconv"
+
 	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -29,7 +32,7 @@ func OfReflector(o ir.Object, all objects) []ir.Finding {
 		return reflected(o)
 	case ir.IsTrue(o.Annotations[reflectorAutoEnabled]):
 		f := ir.Finding{Tool: ir.Reflector, From: o.String(), Source: ir.SourceNamed(o.Ref)}
-		f.Disable("%s is true, but %s is not, so that Reflector copies it nowhere", reflectorAutoEnabled, reflectorAllowed)
+		f.Disable(ir.NotAllowed, reflectorAutoEnabled, reflectorAllowed)
 		return []ir.Finding{f}
 	default:
 		return nil
@@ -46,14 +49,14 @@ func reflected(o ir.Object) []ir.Finding {
 	var terms []ir.Where
 	switch {
 	case err != nil:
-		base.Disable("%s", err)
+		base.DisableFor(err)
 	case autoErr != nil:
-		base.Disable("%s", autoErr)
+		base.DisableFor(autoErr)
 	default:
 		terms = both(&base, allowed.terms(&base), auto.terms(&base))
 	}
 	if len(terms) == 0 {
-		base.Disable("no namespace is left to copy into; name those that are meant under sync.namespaces.include")
+		base.Disable(ir.NowhereLeft)
 		terms = []ir.Where{ir.Nowhere()}
 	}
 	return perTerm(base, terms, false)
@@ -65,7 +68,7 @@ func perTerm(base ir.Finding, terms []ir.Where, labels bool) []ir.Finding {
 	var found []ir.Finding
 	for _, term := range apart(terms) {
 		f := base
-		f.Notes = append([]string(nil), base.Notes...)
+		f.Notes = slices.Clone(base.Notes)
 		f.Sync = &ir.SyncPart{Where: wideExclude(&f, term), CopyLabels: labels, OnSourceDeleted: syncspec.Delete}
 		f.SystemSource()
 		found = append(found, f)
@@ -83,7 +86,7 @@ func reflecting(o ir.Object, all objects) []ir.Finding {
 	source, readable := referred(o.Kind, o.Annotations[reflectorReflects])
 	if !readable || source.Namespace == o.Namespace {
 		f := ir.Finding{Tool: ir.Reflector, From: o.String(), Source: ir.SourceNamed(source)}
-		f.Disable("%s is %q; a clone is in another namespace than its source, NAMESPACE/NAME", reflectorReflects, o.Annotations[reflectorReflects])
+		f.Disable(ir.BadReference, reflectorReflects, strconv.Quote(o.Annotations[reflectorReflects]))
 		return []ir.Finding{f}
 	}
 	f := pulled(ir.Reflector, o, source)
@@ -92,16 +95,16 @@ func reflecting(o ir.Object, all objects) []ir.Finding {
 	allowed, err := reflectorConsent(original, reflectorAllowedNames, reflectorAllowedSelector)
 	switch {
 	case !known:
-		f.Disable("the source is not among what was read, so that it is not known whether it allows this; take the comment signs away if it does")
+		f.Disable(ir.SourceNotRead)
 	case !ir.IsTrue(original.Annotations[reflectorAllowed]):
-		f.Disable("the source does not allow it: %s is not \"true\"", reflectorAllowed)
+		f.Disable(ir.SourceForbids, reflectorAllowed)
 	case err != nil:
-		f.Disable("%s", err)
+		f.DisableFor(err)
 	case allowed.all() || allowed.allows(o.Namespace):
 	case allowed.selector != nil:
 		f.Sync.Where.Selector = allowed.selector
 	default:
-		f.Disable("the source does not allow it: %s does not name %s", reflectorAllowedNames, o.Namespace)
+		f.Disable(ir.SourceForbidsIn, reflectorAllowedNames, o.Namespace)
 	}
 	return []ir.Finding{f}
 }

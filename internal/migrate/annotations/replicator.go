@@ -47,7 +47,7 @@ func replicated(o ir.Object) []ir.Finding {
 	push := consent{patterns: listOf(o.Annotations[replicatorTo])}
 	var err error
 	if push.selector, err = selectorOf(o.Annotations[replicatorToMatching]); err != nil {
-		base.RecordLoss("%s; it is left out", err)
+		base.RecordLoss(ir.BadSelector, strconv.Quote(o.Annotations[replicatorToMatching]))
 	}
 	_, asked := o.Annotations[replicatorToMatching]
 	var terms []ir.Where
@@ -57,7 +57,7 @@ func replicated(o ir.Object) []ir.Finding {
 		terms = []ir.Where{{}}
 	}
 	if len(terms) == 0 {
-		base.Disable("no namespace is left to copy into; name those that are meant under sync.namespaces.include")
+		base.Disable(ir.NowhereLeft)
 		terms = []ir.Where{ir.Nowhere()}
 	}
 	_, stripped := o.Annotations[replicatorStripLabels]
@@ -68,10 +68,10 @@ func replicated(o ir.Object) []ir.Finding {
 func remarks(f *ir.Finding, o ir.Object) {
 	unknown(f, o.Annotations, ReplicatorPrefix, replicatorKnown...)
 	if ir.IsTrue(o.Annotations[replicatorKeepOwners]) {
-		f.Note("owner references are not carried over: an owner in another namespace has the clone deleted by Kubernetes' garbage collector")
+		f.Note(ir.OwnersLeft)
 	}
 	if ir.IsTrue(o.Annotations[replicatorOnce]) {
-		f.Disable("%s is true: it is copied once and then left alone, and Headwater keeps its clones as their source is", replicatorOnce)
+		f.Disable(ir.CopiedOnce, replicatorOnce)
 	}
 }
 
@@ -80,7 +80,7 @@ func replicatedFrom(o ir.Object, from string, all objects) ir.Finding {
 	source, readable := referred(o.Kind, from)
 	if !readable || source.Namespace == o.Namespace {
 		f := ir.Finding{Tool: ir.Replicator, From: o.String(), Source: ir.SourceNamed(source)}
-		f.Disable("%s is %q; a clone is in another namespace than its source, NAMESPACE/NAME", replicatorFrom, from)
+		f.Disable(ir.BadReference, replicatorFrom, strconv.Quote(from))
 		return f
 	}
 	f := pulled(ir.Replicator, o, source)
@@ -89,12 +89,11 @@ func replicatedFrom(o ir.Object, from string, all objects) ir.Finding {
 	permitted, err := strconv.ParseBool(original.Annotations[replicatorAllowed])
 	switch {
 	case !known:
-		f.Disable("the source is not among what was read, so that it is not known whether it allows this; take the comment signs away if it does")
+		f.Disable(ir.SourceNotRead)
 	case err != nil || !permitted:
-		f.Disable("the source does not allow it: %s is not \"true\". If the replicator runs with --allow-all, take the comment signs away", replicatorAllowed)
+		f.DisableFor(ir.Because(ir.SourceForbids, replicatorAllowed).Advise(ir.AllowAll))
 	case !(consent{patterns: listOf(original.Annotations[replicatorAllowedNames])}).allows(o.Namespace):
-		f.Disable("the source does not allow it: %s does not name %s. If the replicator runs with --allow-all, take the comment signs away",
-			replicatorAllowedNames, o.Namespace)
+		f.DisableFor(ir.Because(ir.SourceForbidsIn, replicatorAllowedNames, o.Namespace).Advise(ir.AllowAll))
 	}
 	return f
 }

@@ -1,15 +1,12 @@
 package ir
 
 import (
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
@@ -55,11 +52,10 @@ type Finding struct {
 	// Section has neither Source nor Everywhere.
 	Section *SectionPart
 
-	// Notes say what is not as it was; Less, that some of it is left out.
-	Notes []string
-	Less  bool
-	// Off is why it must not be in force as it stands; empty: it may.
-	Off string
+	// Notes say what is not as it was.
+	Notes []Reason
+	// Off is why it must not be in force as it stands; none: it may.
+	Off Reason
 }
 
 // Where selects target namespaces. No names are all.
@@ -106,43 +102,33 @@ type ReloadPart struct {
 	Selector *metav1.LabelSelector
 	// Kinds are those of the workloads that the policies restart.
 	Kinds []string
-	// Off is why the section is a comment; empty: it is in force.
-	Off string
+	// Off is why the section is a comment; none: it is in force.
+	Off Reason
+	// From are the origins of the section.
+	From []string
 }
 
 // Note adds what is not as it was.
-func (f *Finding) Note(format string, args ...any) {
-	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
+func (f *Finding) Note(cause Cause, values ...string) {
+	f.Notes = append(f.Notes, Because(cause, values...))
 }
 
 // RecordLoss adds what is left out.
-func (f *Finding) RecordLoss(format string, args ...any) {
-	f.Note(format, args...)
-	f.Less = true
+func (f *Finding) RecordLoss(cause Cause, values ...string) {
+	reason := Because(cause, values...)
+	reason.Loss = true
+	f.Notes = append(f.Notes, reason)
 }
 
 // Disable leaves the finding as a comment, for this reason unless there was one
 // before.
-func (f *Finding) Disable(format string, args ...any) {
-	if f.Off == "" {
-		f.Off = fmt.Sprintf(format, args...)
-	}
-}
+func (f *Finding) Disable(cause Cause, values ...string) { f.DisableFor(Because(cause, values...)) }
 
-// Doubt is a reason why something cannot be said in a rule.
-type Doubt struct {
-	Is  bool
-	Why string
-}
-
-// FirstOf is the first doubt there is.
-func FirstOf(doubts ...Doubt) error {
-	for _, d := range doubts {
-		if d.Is {
-			return errors.New(d.Why)
-		}
+// DisableFor is Disable for the Reason that err is. Nil does nothing.
+func (f *Finding) DisableFor(err error) {
+	if f.Off.None() {
+		f.Off = ReasonOf(err)
 	}
-	return nil
 }
 
 // SystemSource leaves a rule as a comment that would have a source leave
@@ -150,7 +136,7 @@ func FirstOf(doubts ...Doubt) error {
 func (f *Finding) SystemSource() {
 	if f.Sync != nil && f.Source.Namespace == metav1.NamespaceSystem {
 		f.Source.AllowSystemNamespace = true
-		f.Disable("the source is in kube-system; take the comment signs away if it is meant to leave it")
+		f.Disable(SystemSource)
 	}
 }
 
@@ -162,8 +148,19 @@ func SourceNamed(ref object.Ref) rules.Source {
 // Object is a Secret or ConfigMap without what it holds.
 type Object struct {
 	object.Ref
+	// Maker names what gives it its annotations, such as a Certificate; empty: itself.
+	Maker       string
 	Labels      map[string]string
 	Annotations map[string]string
+}
+
+// String names the object, and what makes it.
+func (o Object) String() string {
+	name := strings.Replace(o.Ref.String(), "//", "/", 1) // a file need not say the namespace
+	if o.Maker != "" {
+		return o.Maker + " (" + name + ")"
+	}
+	return name
 }
 
 // NewObject takes what is needed of an object's metadata.
@@ -182,7 +179,7 @@ var Rolled = []string{"Deployment", "StatefulSet", "DaemonSet"}
 
 // RestartsNo is why a section stays a comment for policies that restart these
 // kinds alone.
-func RestartsNo(kinds []string) string {
+func RestartsNo(kinds []string) Reason {
 	var missing []string
 	for _, kind := range Rolled {
 		if !slices.Contains(kinds, kind) {
@@ -190,11 +187,9 @@ func RestartsNo(kinds []string) string {
 		}
 	}
 	if len(missing) == 0 {
-		return ""
+		return Reason{}
 	}
-	return fmt.Sprintf("the policy restarts no %s, and this would, if one consumes the object; to be in force, "+
-		"take the comment signs away, and keep those that must not restart out by reload.workloads.selector or their "+
-		"annotation %s: \"Off\"", strings.Join(missing, " and no "), mark.Reload)
+	return Because(KindsNotRestarted, strings.Join(missing, " and no "))
 }
 
 // Join adds the kinds of another policy that is the same otherwise.
@@ -212,7 +207,7 @@ func JoinNames(all []Where) []Where {
 	var joined []Where
 	for _, w := range all {
 		same := slices.IndexFunc(joined, func(other Where) bool {
-			return metav1.FormatLabelSelector(other.Selector) == metav1.FormatLabelSelector(w.Selector) && slices.Equal(other.Exclude, w.Exclude)
+			return metav1.FormatLabelSelector(other.Selector) == metav1.FormatLabelSelector(w.Selector) && other.keeps(w) && w.keeps(other)
 		})
 		switch {
 		case same < 0:
@@ -221,17 +216,35 @@ func JoinNames(all []Where) []Where {
 			joined[same].Names = nil
 		default:
 			joined[same].Names = Distinct(joined[same].Names, w.Names)
+			joined[same].Exclude = Distinct(joined[same].Exclude, w.Exclude)
 		}
 	}
 	return joined
 }
 
-// Distinct joins lists, each text once.
-func Distinct(lists ...[]string) []string {
-	var all []string
-	for _, text := range slices.Concat(lists...) {
-		if !slices.Contains(all, text) {
-			all = append(all, text)
+// keeps reports whether what w excludes, and other does not, is nothing that other
+// selects.
+func (w Where) keeps(other Where) bool {
+	return !slices.ContainsFunc(w.Exclude, func(glob string) bool {
+		return !slices.Contains(other.Exclude, glob) &&
+			(w.Wide() || other.Wide() || slices.ContainsFunc(other.Names, func(name string) bool { return !Disjoint(name, glob) }))
+	})
+}
+
+// Selects reports whether a namespace of that name is selected whatever its labels.
+func (w Where) Selects(name string) bool {
+	matches := func(globs []string) bool {
+		return slices.ContainsFunc(globs, func(glob string) bool { return globMatches(glob, name) })
+	}
+	return w.Selector == nil && (w.Wide() || matches(w.Names)) && !matches(w.Exclude)
+}
+
+// Distinct joins lists, each element once.
+func Distinct[T comparable](lists ...[]T) []T {
+	var all []T
+	for _, element := range slices.Concat(lists...) {
+		if !slices.Contains(all, element) {
+			all = append(all, element)
 		}
 	}
 	return all
@@ -248,4 +261,10 @@ type SectionPart struct {
 }
 
 // Left is something that is not carried over, and why.
-type Left struct{ From, Why string }
+type Left struct {
+	From string
+	Why  Reason
+}
+
+// Unread is what could not be read, at FILE:LINE, and why.
+type Unread struct{ At, Why string }

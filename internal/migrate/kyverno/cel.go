@@ -1,14 +1,11 @@
 package kyverno
 
 import (
-	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 )
 
@@ -29,6 +26,7 @@ type CELPolicy struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
 		Evaluation struct {
+			Mode                       string `json:"mode"`
 			Admission                  toggle `json:"admission"`
 			GenerateExisting           toggle `json:"generateExisting"`
 			Synchronize                toggle `json:"synchronize"`
@@ -53,11 +51,11 @@ func (t toggle) on() bool { return t.Enabled != nil && *t.Enabled }
 // celExpression is an expression, with the name of what it is about, or what
 // people are told.
 type celExpression struct {
-	Name              string          `json:"name"`
-	Expression        string          `json:"expression"`
-	Message           string          `json:"message"`
-	MessageExpression string          `json:"messageExpression"`
-	Template          json.RawMessage `json:"template"`
+	Name              string   `json:"name"`
+	Expression        string   `json:"expression"`
+	Message           string   `json:"message"`
+	MessageExpression string   `json:"messageExpression"`
+	Template          template `json:"template"`
 }
 
 // constraints select requests as a ValidatingAdmissionPolicy does.
@@ -92,26 +90,33 @@ func (p CELPolicy) name() string { return PolicyName(p.Kind, p.Metadata) }
 func OfCELPolicy(p CELPolicy) (found []ir.Finding, left []ir.Left) {
 	var err error
 	switch {
+	case p.Spec.Evaluation.Mode != "" && p.Spec.Evaluation.Mode != "Kubernetes":
+		err = ir.Because(ir.OtherJob)
 	case p.does(generatingKind):
 		found, err = p.generate()
 	case p.does(validatingKind) && p.Spec.MatchConstraints.names("secrets", "configmaps"):
 		found, err = p.deny()
-	case p.does(mutatingKind) && p.Spec.Evaluation.MutateExisting.on() && p.Spec.MatchConstraints.names("secrets", "configmaps"):
-		err = errors.New("it changes objects when a Secret or ConfigMap changes, by an expression in CEL. If it restarts workloads, give the " +
-			"rule of that object a reload section, or have their owners ask: annotation " + mark.Reload + ": Restart")
+	case p.changesShared():
+		err = ir.Because(ir.MutatesInCEL)
 	default:
-		err = errors.New(otherJob)
+		err = ir.Because(ir.OtherJob)
 	}
 	if err != nil {
-		return nil, []ir.Left{{From: p.name(), Why: err.Error()}}
+		return nil, []ir.Left{{From: p.name(), Why: ir.ReasonOf(err)}}
 	}
+	off := p.Spec.Evaluation.Admission.Enabled != nil && !p.Spec.Evaluation.Admission.on()
 	for i := range found {
 		found[i].Tool = ir.Kyverno
-		if p.Spec.Evaluation.Admission.Enabled != nil && !p.Spec.Evaluation.Admission.on() {
-			found[i].Disable("%s", admissionOff)
+		if off {
+			found[i].Disable(ir.AdmissionOff)
 		}
 	}
 	return found, nil
+}
+
+// changesShared reports whether p changes Secrets or ConfigMaps that exist.
+func (p CELPolicy) changesShared() bool {
+	return p.does(mutatingKind) && p.Spec.Evaluation.MutateExisting.on() && p.Spec.MatchConstraints.names("secrets", "configmaps")
 }
 
 // names reports whether one of these resources of the core group may be meant.

@@ -1,7 +1,6 @@
 package kyverno
 
 import (
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,17 +28,15 @@ func (p CELPolicy) deny() ([]ir.Finding, error) {
 		f := ir.Finding{From: p.name(), Source: source, Everywhere: everywhere, Protect: &ir.ProtectPart{
 			Operations: operations, Mode: p.mode(), Clones: protectspec.Revert, Allow: allow,
 		}}
-		if err != nil {
-			f.Disable("%s", err)
-		}
+		f.DisableFor(err)
 		if !recognised {
-			f.Disable("it asks more in CEL than who it is; say under protect.allow who may")
+			f.Disable(ir.CELAsksMore)
 		}
-		f.Note(overrideMay)
+		f.Note(ir.OverrideMay)
 		if said := p.Spec.Validations; len(said) == 1 && said[0].MessageExpression == "" {
 			f.Protect.Message = said[0].Message
 		} else {
-			f.RecordLoss("its message is an expression and is left out: the default names the rule, and who may edit")
+			f.RecordLoss(ir.MessageLeft)
 		}
 		found = append(found, f)
 	}
@@ -62,7 +59,7 @@ func (p CELPolicy) mode() protectspec.Mode {
 func (p CELPolicy) guarded() (sources []rules.Source, everywhere bool, err error) {
 	c := p.Spec.MatchConstraints
 	if len(c.ResourceRules) != 1 || !c.ResourceRules[0].exactly("secrets", "configmaps") || len(c.ExcludeResourceRules) > 0 {
-		return nil, false, errors.New("it is about more than Secrets and ConfigMaps, or excludes some; write a rule for each object that it guards")
+		return nil, false, ir.Because(ir.GuardsMore)
 	}
 	as, about := Policy{Kind: ClusterPolicyKind, Metadata: p.Metadata}, filter{}
 	if p.namespaced() {

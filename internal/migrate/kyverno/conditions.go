@@ -2,9 +2,9 @@ package kyverno
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
+
+	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 )
 
 // condition is one that a deny or a precondition asks, in the form that is understood.
@@ -24,7 +24,7 @@ func (r kyvernoRule) operations(f filter) ([]string, error) {
 	}
 	both := slices.DeleteFunc(named, func(operation string) bool { return len(matched) > 0 && !slices.Contains(matched, operation) })
 	if len(both) == 0 {
-		return matched, errors.New("its preconditions hold for none of its operations")
+		return matched, ir.Because(ir.NoOperationLeft)
 	}
 	return both, nil
 }
@@ -48,12 +48,12 @@ func conditioned(raw json.RawMessage) ([]string, error) {
 			return conditioned(block.Conditions)
 		}
 		if err != nil || len(block.Any)+len(block.All) != 1 {
-			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
+			return nil, ir.Because(ir.ConditionsMore)
 		}
 		list = slices.Concat(block.Any, block.All)
 	}
 	if len(list) != 1 || !isVariable(list[0].Key, "request.operation", "request.operation || ''", "request.operation || 'BACKGROUND'") {
-		return nil, errors.New("its deny conditions ask more than which operation it is")
+		return nil, ir.Because(ir.ConditionsMore)
 	}
 	return operationsOf(list[0])
 }
@@ -64,7 +64,7 @@ func operationsOf(c condition) ([]string, error) {
 	if err := json.Unmarshal(c.Value, &values); err != nil {
 		var one string
 		if err := json.Unmarshal(c.Value, &one); err != nil {
-			return nil, errors.New("its deny conditions are of a form that has no counterpart here")
+			return nil, ir.Because(ir.ConditionsMore)
 		}
 		values = []string{one}
 	}
@@ -76,6 +76,6 @@ func operationsOf(c condition) ([]string, error) {
 			return slices.Contains(values, operation)
 		}), nil
 	default:
-		return nil, fmt.Errorf("the operator %s of its deny conditions has no counterpart here", c.Operator)
+		return nil, ir.Because(ir.ConditionsMore)
 	}
 }

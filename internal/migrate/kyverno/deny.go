@@ -2,7 +2,6 @@ package kyverno
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 func (p Policy) deny(from string, rule kyvernoRule, left []ir.Left) ([]ir.Finding, []ir.Left) {
 	matched, err := rule.Match.alternatives()
 	if err != nil {
-		return nil, append(left, ir.Left{From: from, Why: err.Error()})
+		return nil, append(left, ir.Left{From: from, Why: ir.ReasonOf(err)})
 	}
 	before := len(left)
 	var found []ir.Finding
@@ -29,7 +28,7 @@ func (p Policy) deny(from string, rule kyvernoRule, left []ir.Left) ([]ir.Findin
 		}
 		sources, everywhere, err := p.covered(f, covered)
 		if err != nil {
-			left = append(left, ir.Left{From: from, Why: err.Error()})
+			left = append(left, ir.Left{From: from, Why: ir.ReasonOf(err)})
 			continue
 		}
 		matching, never := rule.operations(f)
@@ -42,14 +41,12 @@ func (p Policy) deny(from string, rule kyvernoRule, left []ir.Left) ([]ir.Findin
 				Operations: operations, Mode: p.mode(rule), Message: rule.Validate.Message, Clones: protectspec.Revert,
 			}}
 			p.describe(&one, rule, f)
-			if err != nil {
-				one.Disable("%s", err)
-			}
+			one.DisableFor(err)
 			found = append(found, one)
 		}
 	}
 	if len(found) == 0 && len(left) == before {
-		left = append(left, ir.Left{From: from, Why: "it denies nothing about Secrets or ConfigMaps"})
+		left = append(left, ir.Left{From: from, Why: ir.Because(ir.OtherJob)})
 	}
 	return found, left
 }
@@ -59,15 +56,15 @@ func (p Policy) describe(f *ir.Finding, rule kyvernoRule, matched filter) {
 	f.Protect.Allow = p.allow(f, rule)
 	if hasVariable(f.Protect.Message) {
 		f.Protect.Message = ""
-		f.RecordLoss("its message holds variables and is left out: the default names the rule, and who may edit")
+		f.RecordLoss(ir.MessageLeft)
 	}
 	if len(rule.Validate.Overrides)+len(p.Spec.Overrides) > 0 {
-		f.RecordLoss("its failureActionOverrides are left out: mode is the same in every namespace")
+		f.RecordLoss(ir.Overrides)
 	}
 	if matched.people() {
-		f.Disable("it refuses only certain users, and a rule of Headwater refuses all users that it does not allow")
+		f.Disable(ir.CertainUsers)
 	}
-	f.Note(overrideMay)
+	f.Note(ir.OverrideMay)
 }
 
 func (p Policy) mode(rule kyvernoRule) protectspec.Mode {
@@ -88,22 +85,17 @@ func (p Policy) mode(rule kyvernoRule) protectspec.Mode {
 // covered are the objects that the filter is about. everywhere is true when it
 // names no namespace.
 func (p Policy) covered(f filter, kinds []object.Kind) (sources []rules.Source, everywhere bool, err error) {
-	r, namespaces := f.Resources, p.placesOf(f)
+	r, namespaces, wild := f.Resources, p.placesOf(f), ""
+	if all := slices.Concat(f.names(), namespaces); slices.ContainsFunc(all, isWild) {
+		wild = all[slices.IndexFunc(all, isWild)]
+	}
 	err = ir.FirstOf(
-		ir.Doubt{
-			Is:  len(r.Annotations) > 0 || r.NamespaceSelector != nil,
-			Why: "it selects objects by annotations or by labels of their namespace; name them, or give them a label",
-		},
-		ir.Doubt{
-			Is:  slices.ContainsFunc(slices.Concat(f.names(), namespaces), isWild),
-			Why: "it selects objects by a wildcard in their name or namespace; a source is one name, or a label in one namespace",
-		},
-		ir.Doubt{
-			Is:  ir.PlainSelector(r.Selector) != nil && (len(f.names()) > 0 || wildLabels(r.Selector)),
-			Why: "it selects objects by name and labels at once, or by a wildcard in labels",
-		},
-		ir.Doubt{Is: len(namespaces) == 0 && len(f.names()) == 0, Why: "it is about objects of every namespace; a source is in one"},
-		ir.Doubt{Is: len(f.names()) == 0 && ir.PlainSelector(r.Selector) == nil, Why: "it is about every object of a namespace; name them, or give them a label"},
+		ir.If(len(r.Annotations) > 0 || r.NamespaceSelector != nil, ir.ByAnnotations),
+		ir.If(wild != "", ir.ByWildcard, wild),
+		ir.If(wildLabels(r.Selector), ir.WildcardLabels),
+		ir.If(ir.PlainSelector(r.Selector) != nil && len(f.names()) > 0, ir.ByNameAndLabels),
+		ir.If(len(namespaces) == 0 && len(f.names()) == 0, ir.EveryNamespace),
+		ir.If(len(f.names()) == 0 && ir.PlainSelector(r.Selector) == nil, ir.EveryObject, strings.Join(namespaces, ", ")),
 	)
 	if err != nil {
 		return nil, false, err
@@ -160,7 +152,7 @@ func protectedOperations(matched []string, raw json.RawMessage) ([]protectspec.O
 		}
 	}
 	if len(operations) == 0 {
-		return protectspec.Operations(), errors.New("it refuses neither that objects are made, nor updates nor deletions; Headwater guards those alone")
+		return protectspec.Operations(), ir.Because(ir.NoGuardedOperation)
 	}
 	return operations, nil
 }
@@ -171,18 +163,18 @@ func (p Policy) allow(f *ir.Finding, rule kyvernoRule) protectspec.Allow {
 	allow := protectspec.Allow{ClusterRoles: []string{}}
 	excluded, all := rule.Exclude.filters()
 	if all {
-		f.RecordLoss("exclude.all asks for several things at once and exempts nobody here")
+		f.RecordLoss(ir.ExemptsTogether)
 		return allow
 	}
 	for _, x := range excluded {
 		switch {
 		case !x.people() && x.leavesOut(f.Source):
-			f.Disable("it excludes objects, and perhaps this one, by names or labels")
+			f.Disable(ir.ExcludesObjects)
 		case !x.people():
 		case x.resources() && !x.onlyKinds(f.Source.Kind):
-			f.RecordLoss("users that it excludes for some objects or operations only are not exempt here")
+			f.RecordLoss(ir.ExemptsTogether)
 		case countOf(x.Roles, x.ClusterRoles)+min(len(x.Subjects), 1) > 1:
-			f.RecordLoss("users that it excludes by role and name at once are not exempt here")
+			f.RecordLoss(ir.ExemptsTogether)
 		default:
 			x.exempt(f, &allow)
 		}
@@ -222,16 +214,15 @@ func (f filter) onlyKinds(kind object.Kind) bool {
 func (f filter) exempt(to *ir.Finding, allow *protectspec.Allow) {
 	if len(f.ClusterRoles) > 0 {
 		allow.ClusterRoles = append(allow.ClusterRoles, f.ClusterRoles...)
-		to.Note("a ClusterRole counts if a ClusterRoleBinding grants it. A RoleBinding does not count: " +
-			"an administrator of a namespace could create one there")
+		to.Note(ir.ClusterRoleCounts)
 	}
 	for _, role := range f.Roles {
-		to.RecordLoss("Role %s exempts nobody here: roles of a namespace do not count; name its holders", role)
+		to.RecordLoss(ir.RoleExempts, role)
 	}
 	for _, subject := range f.Subjects {
 		switch {
 		case isWild(subject.Name + subject.Namespace):
-			to.RecordLoss("%s %s is a wildcard and exempts nobody here; name them one by one, or a group", subject.Kind, subject.Name)
+			to.RecordLoss(ir.WildcardSubject, subject.Kind, subject.Name)
 		case subject.Kind == rbacv1.UserKind:
 			allow.Users = append(allow.Users, subject.Name)
 		case subject.Kind == rbacv1.GroupKind:

@@ -1,7 +1,6 @@
 package kyverno
 
 import (
-	"fmt"
 	"path"
 	"slices"
 
@@ -13,7 +12,7 @@ import (
 // ExceptionKind is the kind of an exception to policies.
 const ExceptionKind = "PolicyException"
 
-// PolicyException is as much of one, of either group, as is told.
+// PolicyException is as much of one, of either group, as the summary shows.
 type PolicyException struct {
 	Kind     string            `json:"kind"`
 	Metadata metav1.ObjectMeta `json:"metadata"`
@@ -27,16 +26,9 @@ type PolicyException struct {
 	} `json:"spec"`
 }
 
-// Excepted tells of exceptions to policies that were found, which no rule here
-// can say.
-func Excepted(policies []Policy, celPolicies []CELPolicy, exceptions []PolicyException) []ir.Left {
-	var names []string
-	for _, policy := range policies {
-		names = append(names, policy.Metadata.Name, policy.Metadata.Namespace+"/"+policy.Metadata.Name)
-	}
-	for _, policy := range celPolicies {
-		names = append(names, policy.Metadata.Name)
-	}
+// Excepted tells of exceptions to policies of these names, which no rule here can
+// say.
+func Excepted(names []string, exceptions []PolicyException) []ir.Left {
 	var left []ir.Left
 	for _, exception := range exceptions {
 		var to []string
@@ -48,8 +40,7 @@ func Excepted(policies []Policy, celPolicies []CELPolicy, exceptions []PolicyExc
 		}
 		for _, pattern := range ir.Distinct(to) {
 			if slices.ContainsFunc(names, func(name string) bool { is, _ := path.Match(pattern, name); return is }) {
-				left = append(left, ir.Left{From: PolicyName(exception.Kind, exception.Metadata), Why: fmt.Sprintf(
-					"what it exempts from policy %s is not exempt here; name people under protect.allow, and namespaces under sync.namespaces.exclude", pattern)})
+				left = append(left, ir.Left{From: PolicyName(exception.Kind, exception.Metadata), Why: ir.Because(ir.Exempted, pattern)})
 			}
 		}
 	}

@@ -1,10 +1,12 @@
 package kyverno
 
 import (
-	"errors"
-	"fmt"
+	"bytes"
 	"slices"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -12,22 +14,35 @@ import (
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// cloning is what is cloned, and where to. unclear is why it is not known where
-// to; OfPolicy says that the policy acts in its own namespace alone.
+// cloning is what is cloned, and where to.
 type cloning struct {
 	from    string
 	sources []rules.Source
 	// target is the name of the clones; empty: as their source's.
 	target string
-	// namespace is a variable or expression for where one clone goes.
-	namespace             string
-	into                  []ir.Where
-	notes                 []string
-	unclear               error
-	ofPolicy              bool
-	synchronize, existing bool
+	// namespace is where one clone goes: triggering, or the name of a namespace.
+	namespace string
+	trigger   trigger
+	// ofPolicy says that the policy acts in its own namespace alone; dataOnly, that it
+	// copies no labels and annotations.
+	ofPolicy, synchronize, existing, dataOnly bool
 	// others are kinds that are cloned as well, and not by Headwater.
 	others []string
+	// more are further notes.
+	more []ir.Reason
+}
+
+// triggering is the namespace whose creation or change triggers a policy.
+const triggering = "{{request.name}}"
+
+// trigger is what triggers a policy: namespaces, as alternatives, or err, which says
+// why that is not known. notes say what is left out.
+type trigger struct {
+	namespaces []ir.Where
+	notes      []ir.Reason
+	err        error
+	// is reports whether an object of that kind, namespace and name triggers it, too.
+	is func(rules.Source) bool
 }
 
 // generate translates a rule that clones.
@@ -35,7 +50,7 @@ func (p Policy) generate(from string, rule kyvernoRule, left []ir.Left) ([]ir.Fi
 	g := *rule.Generate
 	sources, target, err := g.sources()
 	if err != nil {
-		return nil, append(left, ir.Left{From: from, Why: err.Error()})
+		return nil, append(left, ir.Left{From: from, Why: ir.ReasonOf(err)})
 	}
 	c := cloning{
 		from: from, sources: sources, target: target, namespace: g.Namespace, ofPolicy: p.Kind == PolicyKind,
@@ -44,103 +59,143 @@ func (p Policy) generate(from string, rule kyvernoRule, left []ir.Left) ([]ir.Fi
 	if g.GenerateExisting != nil {
 		c.existing = *g.GenerateExisting
 	}
-	c.into, c.notes, c.unclear = namespacesOf(rule)
+	if isVariable(g.Namespace, "request.object.metadata.name", "request.name", "request.namespace") {
+		c.namespace = triggering
+	}
+	c.trigger.namespaces, c.trigger.notes, c.trigger.err = namespacesOf(rule)
+	c.trigger.is = func(source rules.Source) bool {
+		filters, all := rule.Match.filters()
+		excluded, _ := rule.Exclude.filters()
+		return !all && len(excluded) == 0 && slices.ContainsFunc(filters, func(f filter) bool { return f.isJust(source) })
+	}
 	return c.findings(), left
+}
+
+// isJust reports whether the filter matches the source, whatever its labels,
+// and for every user.
+func (f filter) isJust(source rules.Source) bool {
+	r := f.Resources
+	return source.Name != "" && len(r.Kinds) > 0 && f.matchesKind(string(source.Kind)) && slices.Contains(f.names(), source.Name) &&
+		(len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, source.Namespace)) &&
+		r.Selector == nil && r.NamespaceSelector == nil && len(r.Annotations) == 0 && !f.people()
 }
 
 // findings are one for each source and each way to select namespaces.
 func (c cloning) findings() []ir.Finding {
-	if c.unclear == nil && c.ofPolicy {
-		c.unclear = errors.New("the policy acts in its own namespace alone, and Headwater makes no clone beside its source")
-	}
 	var found []ir.Finding
 	for _, source := range c.sources {
-		if c.unclear != nil { // the source is known, where to is not
-			f := c.finding(source, ir.Nowhere())
-			f.Disable("%s. Say where to under sync.namespaces, and take the comment signs away", c.unclear)
-			found = append(found, f)
-			continue
-		}
-		for _, w := range c.into {
+		into, err := c.into(source)
+		for _, w := range into {
 			f := c.finding(source, w)
-			f.Notes = append(f.Notes, c.notes...)
-			c.mayClone(&f)
+			f.DisableFor(err)
+			if !c.existing {
+				f.Note(ir.ExistingNamespaces)
+			}
+			if !c.synchronize {
+				f.Disable(ir.SynchronizeOff)
+			}
 			found = append(found, f)
 		}
 	}
 	return found
 }
 
-func (c cloning) finding(source rules.Source, w ir.Where) ir.Finding {
-	f := ir.Finding{From: c.from, Source: source, Sync: &ir.SyncPart{
-		Where: w, TargetName: c.target, CopyLabels: true, OnSourceDeleted: syncspec.Delete,
-	}}
-	if len(c.others) > 0 {
-		f.RecordLoss("its cloneList takes %s as well, and Headwater clones Secrets and ConfigMaps alone: leave those to a policy of their own",
-			strings.Join(c.others, ", "))
+// into is where clones of source go. With an error, it is only where they may go.
+func (c cloning) into(source rules.Source) ([]ir.Where, error) {
+	nowhere := []ir.Where{ir.Nowhere()}
+	switch {
+	case c.ofPolicy:
+		return nowhere, ir.Because(ir.OwnNamespaceOnly).Advise(ir.SayWhereTo)
+	case c.namespace == triggering && c.trigger.err != nil:
+		return nowhere, ir.ReasonOf(c.trigger.err).Advise(ir.SayWhereTo)
+	case c.namespace == triggering:
+		return c.trigger.namespaces, nil
+	case len(validation.IsDNS1123Label(c.namespace)) > 0:
+		return nowhere, ir.Because(ir.TargetByVariable, strconv.Quote(c.namespace)).Advise(ir.SayWhereTo)
+	case c.namespace == source.Namespace:
+		return nowhere, ir.Because(ir.TargetIsSources, c.namespace).Advise(ir.SayWhereTo)
 	}
-	f.Note("Kyverno copies the source's annotations, too; list those that are needed under target.copyAnnotations")
-	f.SystemSource()
-	return f
+	named := []ir.Where{{Names: []string{c.namespace}}}
+	if c.trigger.is != nil && c.trigger.is(source) || c.trigger.err == nil &&
+		slices.ContainsFunc(c.trigger.namespaces, func(w ir.Where) bool { return w.Selects(c.namespace) }) {
+		return named, nil
+	}
+	return named, ir.Because(ir.TargetElsewhere, c.namespace)
 }
 
-func (c cloning) mayClone(f *ir.Finding) {
-	if !c.existing {
-		f.Note("Kyverno clones into a namespace when it is made or changed (generateExisting is false); Headwater into every " +
-			"one that is selected, also those that had no clone. `headwater plan` lists them")
+func (c cloning) finding(source rules.Source, w ir.Where) ir.Finding {
+	f := ir.Finding{From: c.from, Source: source, Sync: &ir.SyncPart{
+		Where: w, TargetName: c.target, CopyLabels: !c.dataOnly, OnSourceDeleted: syncspec.Delete,
+	}}
+	if len(c.others) > 0 {
+		f.RecordLoss(ir.KindsLeft, strings.Join(c.others, ", "))
 	}
-	switch {
-	case !c.synchronize:
-		f.Disable("synchronize is false: Kyverno makes a clone once and then leaves it alone, and Headwater keeps its clones as their source is")
-	case !isVariable(c.namespace, "request.object.metadata.name", "request.name", "request.namespace"):
-		f.Disable("its target namespace %q is not the one that triggers it; name it under sync.namespaces.include", c.namespace)
+	if !c.dataOnly {
+		f.Note(ir.AnnotationsToo)
 	}
+	f.Notes = append(f.Notes, c.more...)
+	if c.namespace == triggering {
+		f.Notes = append(f.Notes, c.trigger.notes...)
+	}
+	f.SystemSource()
+	return f
 }
 
 // sources are what the rule clones, and what the clones are called; empty: as
 // their source is.
 func (g generation) sources() (sources []rules.Source, target string, err error) {
 	switch {
+	case !g.isOfShared():
+		return nil, "", ir.Because(ir.OtherJob)
 	case given(g.ForEach):
-		return nil, "", errors.New("foreach makes its targets from expressions, which no rule here can")
+		return nil, "", ir.Because(ir.ForEach)
 	case given(g.Data):
-		return nil, "", errors.New("it makes objects from data in the policy. Headwater clones objects that are there: " +
-			"put the data into a ConfigMap or Secret first. Kyverno deletes what it made when such a policy is deleted, " +
-			"unless orphanDownstreamOnPolicyDelete is true")
+		return nil, "", ir.Because(ir.DataInPolicy)
 	case len(g.CloneList.Kinds) > 0:
 		return g.listed()
 	case g.Clone.Name == "":
-		return nil, "", errors.New("it names no source to clone")
-	case hasVariable(g.Clone.Name + g.Clone.Namespace + g.Name):
-		return nil, "", errors.New("its source or target is named by a variable")
-	case !slices.Contains(object.Kinds, object.Kind(g.Kind)) || g.APIVersion != "v1" && g.APIVersion != "":
-		return nil, "", fmt.Errorf("it clones a %s; Headwater clones Secrets and ConfigMaps", g.Kind)
+		return nil, "", ir.Because(ir.NoSource)
 	case g.Clone.Namespace == "":
-		return nil, "", errors.New("its source has no namespace")
+		return nil, "", ir.Because(ir.NoSourceNamespace)
 	}
 	if g.Name != g.Clone.Name {
 		target = g.Name
 	}
+	for _, name := range []string{g.Clone.Namespace, g.Clone.Name, g.Name} {
+		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return nil, "", ir.Because(ir.NotAName, name)
+		}
+	}
 	return []rules.Source{{Kind: object.Kind(g.Kind), Namespace: g.Clone.Namespace, Name: g.Clone.Name}}, target, nil
+}
+
+// isOfShared reports whether the rule may generate Secrets or ConfigMaps.
+func (g generation) isOfShared() bool {
+	switch {
+	case g.Kind != "" && (!isShared(g.Kind) || g.APIVersion != "v1" && g.APIVersion != ""):
+		return false
+	case given(g.ForEach) && !slices.ContainsFunc(object.Kinds, func(kind object.Kind) bool { return bytes.Contains(g.ForEach, []byte(kind)) }):
+		return false
+	default:
+		return len(g.CloneList.Kinds) == 0 || slices.ContainsFunc(g.CloneList.Kinds, isShared)
+	}
 }
 
 func (g generation) listed() (sources []rules.Source, target string, err error) {
 	list := g.CloneList
-	switch {
-	case hasVariable(list.Namespace):
-		return nil, "", errors.New("its source namespace is a variable")
-	case ir.PlainSelector(list.Selector) == nil:
-		return nil, "", errors.New("its cloneList takes every object of a namespace; label those that are meant, and select them by source.selector")
-	case wildLabels(list.Selector):
-		return nil, "", errors.New("a wildcard in the labels of cloneList has no counterpart in label selectors")
+	err = ir.FirstOf(
+		ir.If(list.Namespace == "", ir.NoSourceNamespace),
+		ir.If(len(validation.IsDNS1123Label(list.Namespace)) > 0, ir.NotAName, list.Namespace),
+		ir.If(ir.PlainSelector(list.Selector) == nil, ir.EveryObjectCloned, list.Namespace),
+		ir.If(wildLabels(list.Selector), ir.WildcardLabels),
+	)
+	if err != nil {
+		return nil, "", err
 	}
 	for _, kind := range list.Kinds {
 		if isShared(kind) {
 			sources = append(sources, rules.Source{Kind: object.Kind(kindOf(kind)), Namespace: list.Namespace, Selector: list.Selector})
 		}
-	}
-	if len(sources) == 0 {
-		return nil, "", errors.New("its cloneList has neither Secrets nor ConfigMaps")
 	}
 	return sources, "", nil
 }

@@ -52,14 +52,6 @@ func PolicyName(kind string, of metav1.ObjectMeta) string {
 	return kind + " " + of.Name
 }
 
-// What is said of both generations of policies.
-const (
-	otherJob       = "it neither clones, nor denies, nor changes existing workloads"
-	admissionOff   = "the policy has admission: false, so that it does nothing to requests"
-	neverTriggered = "it is triggered by neither the making nor a change of a namespace"
-	overrideMay    = "users with the verb override on protectedobjects.headwater.dev may edit it as well; cluster-admins have it"
-)
-
 type kyvernoRule struct {
 	Name             string          `json:"name"`
 	Context          json.RawMessage `json:"context"`
@@ -68,7 +60,7 @@ type kyvernoRule struct {
 	Match            selection       `json:"match"`
 	Exclude          selection       `json:"exclude"`
 	Generate         *generation     `json:"generate"`
-	Validate         *validation     `json:"validate"`
+	Validate         *denial         `json:"validate"`
 	Mutate           *mutation       `json:"mutate"`
 }
 
@@ -116,7 +108,7 @@ type generation struct {
 	} `json:"cloneList"`
 }
 
-type validation struct {
+type denial struct {
 	FailureAction string            `json:"failureAction"`
 	Overrides     []json.RawMessage `json:"failureActionOverrides"`
 	Message       string            `json:"message"`
@@ -160,7 +152,7 @@ func OfPolicy(p Policy) (found []ir.Finding, left []ir.Left) {
 		case rule.Mutate != nil && len(rule.Mutate.Targets) > 0:
 			of, left = p.mutate(from, rule, left)
 		default:
-			left = append(left, ir.Left{From: from, Why: otherJob})
+			left = append(left, ir.Left{From: from, Why: ir.Because(ir.OtherJob)})
 		}
 		for _, f := range of {
 			f.Tool = ir.Kyverno
@@ -174,18 +166,18 @@ func OfPolicy(p Policy) (found []ir.Finding, left []ir.Left) {
 // unconditional turns off what depends on what a rule of Headwater cannot ask.
 func (p Policy) unconditional(f *ir.Finding, rule kyvernoRule) {
 	if _, err := conditioned(rule.Preconditions); err != nil {
-		f.Disable("it holds only under its preconditions, which no rule here can ask for")
+		f.Disable(ir.Preconditions)
 	}
 	for _, condition := range []struct {
 		name string
 		is   json.RawMessage
 	}{{"celPreconditions", rule.CELPreconditions}, {"context", rule.Context}} {
 		if given(condition.is) {
-			f.Disable("it holds only under its %s, which no rule here can ask for", condition.name)
+			f.Disable(ir.OnlyUnder, condition.name)
 		}
 	}
 	if p.Spec.Admission != nil && !*p.Spec.Admission {
-		f.Disable("%s", admissionOff)
+		f.Disable(ir.AdmissionOff)
 	}
 }
 

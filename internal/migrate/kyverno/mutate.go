@@ -1,16 +1,12 @@
 package kyverno
 
 import (
-	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
@@ -19,11 +15,16 @@ import (
 // changes.
 func (p Policy) mutate(from string, rule kyvernoRule, left []ir.Left) ([]ir.Finding, []ir.Left) {
 	matched, err := rule.Match.alternatives()
-	if err == nil && rule.Mutate.annotatesPods() {
+	switch {
+	case err == nil && !slices.ContainsFunc(matched, func(f filter) bool { return len(f.shared()) > 0 }):
+		err = ir.Because(ir.OtherJob)
+	case err == nil && rule.Mutate.annotatesPods():
 		return p.sections(from, rule, matched, left)
+	case err == nil:
+		err = rule.Mutate.stamps()
 	}
-	if err := cmp.Or(rule.Mutate.stamps(), err); err != nil {
-		return nil, append(left, ir.Left{From: from, Why: err.Error()})
+	if err != nil {
+		return nil, append(left, ir.Left{From: from, Why: ir.ReasonOf(err)})
 	}
 	var found []ir.Finding
 	for _, f := range matched {
@@ -38,14 +39,14 @@ func (p Policy) mutate(from string, rule kyvernoRule, left []ir.Left) ([]ir.Find
 func (p Policy) restarts(from string, rule kyvernoRule, f filter) (found []ir.Finding, left []ir.Left) {
 	kinds := f.shared()
 	if len(kinds) == 0 {
-		return nil, []ir.Left{{From: from, Why: "it is not triggered by a Secret or ConfigMap"}}
+		return nil, []ir.Left{{From: from, Why: ir.Because(ir.OtherJob)}}
 	}
 	sources, everywhere, err := p.covered(f, kinds)
 	if err != nil {
 		if one, err := p.sectionOfWorkloads(from, rule, f); err == nil {
 			return []ir.Finding{one}, nil
 		}
-		return nil, []ir.Left{{From: from, Why: fmt.Sprintf("%s. Have the owners of workloads ask: annotation %s: Restart", err, mark.Reload)}}
+		return nil, []ir.Left{{From: from, Why: ir.ReasonOf(err).Advise(ir.OwnersAsk)}}
 	}
 	for _, source := range sources {
 		one := ir.Finding{From: from, Source: source, Everywhere: everywhere}
@@ -55,14 +56,14 @@ func (p Policy) restarts(from string, rule kyvernoRule, f filter) (found []ir.Fi
 		}
 		if len(kinds) == 0 {
 			if named == 0 {
-				left = append(left, ir.Left{From: from, Why: strings.Join(one.Notes, "; ")})
+				for _, why := range one.Notes {
+					left = append(left, ir.Left{From: from, Why: why})
+				}
 			}
 			continue
 		}
 		rule.Mutate.only(&one, kinds)
-		if err := f.dependsOnMore(rule); err != nil {
-			one.Disable("%s", err)
-		}
+		one.DisableFor(f.dependsOnMore(rule))
 		found = append(found, one)
 	}
 	return found, left
@@ -73,9 +74,9 @@ func (f filter) dependsOnMore(rule kyvernoRule) error {
 	excluded, _ := rule.Exclude.filters()
 	operations, never := rule.operations(f)
 	return ir.FirstOf(
-		ir.Doubt{Is: never != nil, Why: "its preconditions hold for none of its operations"},
-		ir.Doubt{Is: len(excluded) > 0 || f.people(), Why: "it makes a difference who changes the object, or excludes some; a rule here looks at the data alone"},
-		ir.Doubt{Is: len(operations) > 0 && !slices.Contains(operations, "UPDATE"), Why: "it restarts when the object is made or deleted, and a rule here when it changes"},
+		ir.If(never != nil, ir.NoOperationLeft),
+		ir.If(len(excluded) > 0 || f.people(), ir.WhoChanges),
+		ir.If(len(operations) > 0 && !slices.Contains(operations, "UPDATE"), ir.NotOnUpdate),
 	)
 }
 
@@ -96,11 +97,9 @@ func (m mutation) stamps() error {
 	case strings.Contains(m.JSON6902, "/spec/template/metadata/annotations"):
 		return nil
 	case given(m.ForEach):
-		return errors.New("it changes workloads by foreach, which is not read; if that restarts them, give the rule of the object a reload section")
-	case slices.ContainsFunc(m.Targets, func(target mutated) bool { return target.Kind == "Pod" }):
-		return errors.New("it changes pods. If that has their volumes refreshed, write a section of reload.namespaces with action: Refresh")
+		return ir.Because(ir.ForEach)
 	default:
-		return errors.New("it does not put an annotation on pod templates, which is what restarts")
+		return ir.Because(ir.NoStamp)
 	}
 }
 
@@ -110,7 +109,7 @@ func (p Policy) sectionOfWorkloads(from string, rule kyvernoRule, f filter) (ir.
 	var kinds []string
 	for _, target := range rule.Mutate.Targets {
 		if target.named() || !slices.Contains(ir.Rolled, target.Kind) {
-			return ir.Finding{}, errors.New("it restarts more than workloads that are restarted here")
+			return ir.Finding{}, ir.Because(ir.KindNotRestarted, target.Kind)
 		}
 		kinds = append(kinds, target.Kind)
 	}
@@ -128,7 +127,7 @@ func (m mutation) toRestart(f *ir.Finding) (named int, kinds []string) {
 			kinds = append(kinds, target.Kind)
 			f.Reload = &ir.ReloadPart{Selector: ir.PlainSelector(target.Selector)}
 		default:
-			f.RecordLoss("its targets of kind %s are left out: see reload.targets for custom resources", target.Kind)
+			f.RecordLoss(ir.KindNotRestarted, target.Kind)
 		}
 	}
 	return named, kinds
@@ -141,22 +140,16 @@ func (m mutation) only(f *ir.Finding, kinds []string) {
 		elsewhere := where != "" && where != "*" && where != f.Source.Namespace &&
 			!ownNamespace(where)
 		err := ir.FirstOf(
-			ir.Doubt{Is: given(target.Preconditions) || given(target.Context), Why: "preconditions and context of a target have no counterpart here"},
-			ir.Doubt{Is: wildLabels(target.Selector), Why: "a wildcard in labels has no counterpart in label selectors"},
-			ir.Doubt{Is: elsewhere, Why: "it restarts workloads of namespace " + where + " for an object of another; there they consume a clone, " +
-				"if any: give the rule that makes it a reload section"},
-			ir.Doubt{
-				Is:  metav1.FormatLabelSelector(target.Selector) != metav1.FormatLabelSelector(f.Reload.Selector),
-				Why: "its targets have different selectors; write a rule for each",
-			},
+			ir.If(given(target.Preconditions) || given(target.Context), ir.TargetConditions),
+			ir.If(wildLabels(target.Selector), ir.WildcardLabels),
+			ir.If(elsewhere, ir.TargetNamespace, where),
+			ir.If(metav1.FormatLabelSelector(target.Selector) != metav1.FormatLabelSelector(f.Reload.Selector), ir.SelectorsDiffer),
 		)
-		if err != nil && !target.named() {
-			f.Disable("%s", err)
+		if !target.named() {
+			f.DisableFor(err)
 		}
 	}
-	f.Note("Headwater restarts what reads the object at its start, or mounts it, and nothing else, once its data changes: " +
-		"not for labels, and not for a key that nobody reads. CronJobs and Argo's Rollouts count as well; " +
-		"what the patch changes beside the annotation is left out")
+	f.Note(ir.RestartsConsumers)
 	f.Reload.Kinds = kinds
 	f.Reload.Off = ir.RestartsNo(kinds)
 }
@@ -174,11 +167,10 @@ func namedTargets(from string, m *mutation, kind object.Kind, name string) []ir.
 			what = target.Kind + " " + target.Namespace + "/" + target.Name
 		}
 		if name == "" {
-			left = append(left, ir.Left{From: from, Why: fmt.Sprintf("it restarts %s by name; annotate it with %s: Restart", what, mark.Reload)})
+			left = append(left, ir.Left{From: from, Why: ir.Because(ir.RestartOneByName, what)})
 			continue
 		}
-		left = append(left, ir.Left{From: from, Why: fmt.Sprintf("it restarts %s by name, which a rule does not select; annotate that with %s: %s/%s, "+
-			"for the object in its own namespace", what, mark.ReloadOn, kind, name)})
+		left = append(left, ir.Left{From: from, Why: ir.Because(ir.RestartByName, what, string(kind)+"/"+name)})
 	}
 	return left
 }

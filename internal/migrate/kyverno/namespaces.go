@@ -1,8 +1,6 @@
 package kyverno
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,16 +10,16 @@ import (
 // namespacesOf reads a rule that is triggered by namespaces: which of them, as
 // alternatives. The notes say what is left out beside; the error, why there is
 // no saying which.
-func namespacesOf(rule kyvernoRule) (found []ir.Where, notes []string, err error) {
+func namespacesOf(rule kyvernoRule) (found []ir.Where, notes []ir.Reason, err error) {
 	if found, err = rule.Match.namespaces(); err != nil {
-		return nil, nil, fmt.Errorf("match: %w", err)
+		return nil, nil, err
 	}
 	if named, _ := conditioned(rule.Preconditions); named != nil && !slices.Contains(named, "CREATE") && !slices.Contains(named, "UPDATE") {
-		return nil, nil, errors.New(neverTriggered)
+		return nil, nil, ir.Because(ir.NeverTriggered)
 	}
 	out, notes, err := rule.Exclude.leftOut()
 	if err != nil {
-		return nil, nil, fmt.Errorf("exclude: %w", err)
+		return nil, nil, err
 	}
 	for i := range found {
 		found[i].Exclude = ir.Distinct(found[i].OwnExcludes(), out.Exclude)
@@ -55,14 +53,14 @@ func (s selection) namespaces() (found []ir.Where, err error) {
 		found = append(found, one)
 	}
 	if len(found) == 0 {
-		return nil, errors.New("it says nothing")
+		return nil, ir.Because(ir.MatchesNothing)
 	}
 	return found, nil
 }
 
 // leftOut is what an exclude block leaves out: names, and a selector for what
 // it does not.
-func (s selection) leftOut() (out ir.Where, notes []string, err error) {
+func (s selection) leftOut() (out ir.Where, notes []ir.Reason, err error) {
 	filters, err := s.alternatives()
 	if err != nil {
 		return ir.Where{}, nil, err
@@ -81,16 +79,13 @@ func (s selection) leftOut() (out ir.Where, notes []string, err error) {
 func (f filter) namespaces() (ir.Where, error) {
 	r := f.Resources
 	err := ir.FirstOf(
-		ir.Doubt{Is: len(r.Kinds) != 1 || !f.matchesKind("Namespace"), Why: "what triggers the rule is not a Namespace alone"},
-		ir.Doubt{Is: f.people(), Why: "it asks who made the namespace, which no rule here can"},
-		ir.Doubt{
-			Is:  len(r.Operations) > 0 && !slices.Contains(r.Operations, "CREATE") && !slices.Contains(r.Operations, "UPDATE"),
-			Why: neverTriggered,
-		},
-		ir.Doubt{Is: len(r.Annotations) > 0, Why: "it asks for annotations of the namespace; give it a label instead"},
-		ir.Doubt{Is: r.NamespaceSelector != nil, Why: "a namespaceSelector matches no Namespace, so that the rule never does anything"},
-		ir.Doubt{Is: wildLabels(r.Selector), Why: "a wildcard in labels has no counterpart in label selectors"},
-		ir.Doubt{Is: len(f.names()) > 0 && len(r.Namespaces) > 0, Why: "it asks for names and namespaces at once, which for a Namespace are the same"},
+		ir.If(len(r.Kinds) != 1 || !f.matchesKind("Namespace"), ir.TriggerNotNamespace),
+		ir.If(f.people(), ir.WhoMadeNamespace),
+		ir.If(len(r.Operations) > 0 && !slices.Contains(r.Operations, "CREATE") && !slices.Contains(r.Operations, "UPDATE"), ir.NeverTriggered),
+		ir.If(len(r.Annotations) > 0, ir.ByAnnotations),
+		ir.If(r.NamespaceSelector != nil, ir.SelectorNeverMatches),
+		ir.If(wildLabels(r.Selector), ir.WildcardLabels),
+		ir.If(len(f.names()) > 0 && len(r.Namespaces) > 0, ir.NamesAndNamespaces),
 	)
 	if err != nil {
 		return ir.Where{}, err
@@ -108,29 +103,29 @@ func (f filter) namespaces() (ir.Where, error) {
 
 // leaveOut adds what the filter excludes to out. Where it cannot say so
 // exactly, it leaves out more, and notes it.
-func (f filter) leaveOut(out *ir.Where) (notes []string, err error) {
+func (f filter) leaveOut(out *ir.Where) (notes []ir.Reason, err error) {
 	r := f.Resources
 	switch {
 	case !f.matchesKind("Namespace"):
 		return nil, nil
 	case f.people():
-		return nil, errors.New("it asks who made the namespace, which no rule here can")
+		return nil, ir.Because(ir.WhoMadeNamespace)
 	case len(r.Annotations) > 0 || r.NamespaceSelector != nil || len(r.Operations) > 0:
-		return nil, errors.New("it asks for annotations, a namespaceSelector or operations, which no rule here can")
+		return nil, ir.Because(ir.ExcludesByMore)
 	case wildLabels(r.Selector):
-		return nil, errors.New("a wildcard in labels has no counterpart in label selectors")
+		return nil, ir.Because(ir.WildcardLabels)
 	}
 	names := slices.Concat(f.names(), r.Namespaces)
 	selector := ir.PlainSelector(r.Selector)
 	switch {
 	case len(names) > 0:
 		if selector != nil {
-			notes = append(notes, "left out by their names alone, whatever their labels: "+strings.Join(names, ", "))
+			notes = append(notes, ir.Because(ir.ExcludedByName, strings.Join(names, ", ")))
 		}
 		out.Exclude = append(out.Exclude, wildExcludes(names)...)
 		return notes, nil
 	case selector == nil:
-		return nil, errors.New("it leaves out every namespace")
+		return nil, ir.Because(ir.ExcludesEverything)
 	}
 	negated, err := ir.Negation(selector)
 	if err != nil {
@@ -159,7 +154,7 @@ func merged(filters []filter) ([]filter, error) {
 	for _, f := range filters {
 		r := f.Resources
 		if f.people() || one.disagrees(f) {
-			return nil, errors.New("several filters under all ask for people, names, kinds or operations at once")
+			return nil, ir.Because(ir.SeveralUnderAll)
 		}
 		selector, err := ir.BothSelectors(one.Resources.Selector, r.Selector)
 		if err != nil {

@@ -2,13 +2,11 @@ package kyverno
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/migrate/ir"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 )
@@ -47,27 +45,24 @@ func (p Policy) section(from string, rule kyvernoRule, f filter, kinds []string)
 	r, targets := f.Resources, rule.Mutate.Targets
 	one := ir.Finding{From: from, Section: p.sectionAbout(f)}
 	err := ir.FirstOf(
-		ir.Doubt{Is: len(r.Annotations) > 0, Why: "it selects objects by their annotations; give them a label"},
-		ir.Doubt{Is: wildLabels(r.Selector) || wildLabels(r.NamespaceSelector), Why: "a wildcard in labels has no counterpart in label selectors"},
-		ir.Doubt{Is: slices.ContainsFunc(targets, mutated.elsewhere), Why: "it changes what is in another namespace than the object"},
+		ir.If(len(r.Annotations) > 0, ir.ByAnnotations),
+		ir.If(wildLabels(r.Selector) || wildLabels(r.NamespaceSelector), ir.WildcardLabels),
+		ir.If(slices.ContainsFunc(targets, mutated.elsewhere), ir.ChangesElsewhere),
 	)
 	if err != nil {
 		return one, err
 	}
-	if err := f.dependsOnMore(rule); err != nil {
-		one.Disable("%s", err)
-	}
+	one.DisableFor(f.dependsOnMore(rule))
 	if slices.ContainsFunc(targets, func(t mutated) bool { return given(t.Preconditions) || given(t.Context) || wildLabels(t.Selector) }) {
-		one.Disable("preconditions, context and wildcards in the labels of a target have no counterpart here")
+		one.Disable(ir.TargetConditions)
 	}
 	if len(kinds) > 0 {
 		rule.Mutate.restartBy(&one, kinds)
 	} else if selector := ir.PlainSelector(targets[0].Selector); selector != nil {
 		one.Section.Workloads = selector
-		one.Disable("it selects pods by their labels, and a section of reload.namespaces workloads by theirs")
+		one.Disable(ir.PodLabels)
 	}
-	one.Note("Headwater acts once the data changes, for keys that are consumed alone, and not for labels. " +
-		"Where a rule with reload governs an object, the rule counts")
+	one.Note(ir.SectionActs)
 	return one, nil
 }
 
@@ -91,12 +86,10 @@ func (m mutation) restartBy(f *ir.Finding, kinds []string) {
 	f.Section.Workloads = ir.PlainSelector(m.Targets[0].Selector)
 	for _, target := range m.Targets {
 		if metav1.FormatLabelSelector(target.Selector) != metav1.FormatLabelSelector(m.Targets[0].Selector) {
-			f.Disable("its targets have different selectors; write a section for each")
+			f.Disable(ir.SelectorsDiffer)
 		}
 	}
-	if missing := ir.RestartsNo(kinds); missing != "" {
-		f.Disable("%s", missing)
-	}
+	f.DisableFor(ir.RestartsNo(kinds))
 }
 
 // sections translates a rule that no source can be named for: for each filter, or
@@ -104,13 +97,12 @@ func (m mutation) restartBy(f *ir.Finding, kinds []string) {
 func (p Policy) sections(from string, rule kyvernoRule, matched []filter, left []ir.Left) (found []ir.Finding, _ []ir.Left) {
 	for _, f := range matched {
 		if len(f.shared()) == 0 {
-			left = append(left, ir.Left{From: from, Why: "it is not triggered by a Secret or ConfigMap"})
+			left = append(left, ir.Left{From: from, Why: ir.Because(ir.OtherJob)})
 			continue
 		}
 		one, err := p.section(from, rule, f, nil)
 		if err != nil {
-			left = append(left, ir.Left{From: from, Why: fmt.Sprintf("%s. To have mounted volumes refreshed, write a section of reload.namespaces with "+
-				"action: Refresh, or have the owners of workloads ask: annotation %s: Refresh", err, mark.Reload)})
+			left = append(left, ir.Left{From: from, Why: ir.ReasonOf(err).Advise(ir.RefreshAdvice)})
 			continue
 		}
 		found = append(found, one)

@@ -27,28 +27,22 @@ func (d Delta) Empty() bool {
 	return len(d.Namespaces) == 0 && len(d.Cells) == 0 && len(d.Revisions) == 0
 }
 
-// shown is what a page shows of a cell.
-type shown struct {
-	state    State
-	revision int
-}
-
 // changes are kept by what was there before, so that what came and went
 // between two Takes is none.
 type changes struct {
 	named map[int]string
-	was   []map[int]shown
+	was   []map[int]cell
 }
 
 func newChanges(rules int) changes {
-	c := changes{named: map[int]string{}, was: make([]map[int]shown, rules)}
+	c := changes{named: map[int]string{}, was: make([]map[int]cell, rules)}
 	for row := range c.was {
-		c.was[row] = map[int]shown{}
+		c.was[row] = map[int]cell{}
 	}
 	return c
 }
 
-func (c *changes) note(row, slot int, before, after shown) {
+func (c *changes) note(row, slot int, before, after cell) {
 	if before == after {
 		return
 	}
@@ -65,9 +59,9 @@ func (g *Grid) Snapshot() Snapshot {
 	for row := range g.cells {
 		letters := make([]byte, len(g.names))
 		for slot, at := range g.cells[row] {
-			letters[slot] = at.state().code()
-			if revision := at.revision(); revision != 0 {
-				s.revise(row, slot, revision)
+			letters[slot] = at.state.code()
+			if at.revision != 0 {
+				s.revise(row, slot, at.revision)
 			}
 		}
 		s.Cells[row] = string(letters)
@@ -91,7 +85,7 @@ func (g *Grid) Take() Delta {
 	d := Delta{Namespaces: g.changes.named, Cells: map[int][]int{}, Revisions: map[int][]int{}}
 	for row, was := range g.changes.was {
 		for slot, before := range was {
-			now := g.cells[row][slot].shown()
+			now := g.cells[row][slot]
 			if now.state != before.state {
 				d.Cells[row] = append(d.Cells[row], slot, int(now.state))
 			}

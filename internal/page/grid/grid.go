@@ -1,40 +1,36 @@
 package grid
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
 )
 
 // Target names the place of a clone.
-type Target struct{ Kind, Namespace, Name string }
+type Target struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
 
 // Place is how one clone stands to one rule.
 type Place struct {
 	Target
 
-	Rule   string
-	Source string
-	State  State
-	Reason string
+	Rule   string `json:"rule"`
+	Source string `json:"source"`
+	State  State  `json:"state"`
+	Reason string `json:"reason"`
 	// Why is a sentence for a person.
-	Why string
+	Why string `json:"why"`
+	// Since is when it came to stand so. Seen is true when that is only when it was first
+	// seen so.
+	Since time.Time `json:"since"`
+	Seen  bool      `json:"seen"`
 	// Revision is the one of the source that the clone has; 0 where none is known.
-	// Consumers is how the clone's consumers do with it, in words.
-	Revision  int
-	Consumers string
-	// Since is when it came to stand so. In what is put into a Grid it may be
-	// zero: that it is not known.
-	Since time.Time
-	// Seen is true when Since is only when the grid first saw it so.
-	Seen bool
-
-	pass uint64
+	Revision int `json:"revision,omitempty"`
 }
-
-// cell is what a rule has in one namespace: one place, or several where a
-// selector has several sources.
-type cell []Place
 
 // Grid is the state of every rule in every namespace, and what of it changed
 // since that was last taken. It is plain data.
@@ -43,16 +39,19 @@ type Grid struct {
 	row   map[string]int
 	// names are the namespaces by slot: one that is new takes a free slot, so
 	// that the others stay where they are. A free one has no name.
-	names []string
-	slot  map[string]int
-	free  []int
-	cells [][]cell
-	// pass counts the passes over everything, so that what one did not meet is
-	// known to be gone.
-	pass    uint64
+	names   []string
+	slot    map[string]int
+	free    []int
+	cells   [][]cell
 	changes changes
-	// seen is what was seen before the first pass.
-	seen FirstSeen
+}
+
+// cell is what a page shows of a rule in a namespace: how its worst place stands, and the
+// revision of the only one; 0 where there are several, each of which has a source of its
+// own.
+type cell struct {
+	state    State
+	revision int
 }
 
 // NewGrid returns an empty Grid of these rules, in this order.
@@ -68,72 +67,36 @@ func NewGrid(rules []string) *Grid {
 // Rules are the rules, in their order.
 func (g *Grid) Rules() []string { return g.rules }
 
-// Fill makes places all that there is.
-func (g *Grid) Fill(places []Place, now time.Time) {
-	g.pass++
-	for _, place := range places {
-		g.put(place, now)
-	}
-	for row := range g.cells {
-		for slot := range g.cells[row] {
-			g.keep(row, slot, func(p Place) bool { return p.pass == g.pass })
-		}
-	}
-	g.vacate()
-	g.seen = nil
-}
+// Namespaces are those with places.
+func (g *Grid) Namespaces() []string { return slices.Collect(maps.Keys(g.slot)) }
 
-// Set makes places all that there is of target.
-func (g *Grid) Set(target Target, places []Place, now time.Time) {
+// Set makes places all that there is in namespace. Those of a rule that the grid does not
+// know are left out.
+func (g *Grid) Set(namespace string, places []Place) {
+	cells := make([]cell, len(g.rules))
 	for _, place := range places {
-		g.put(place, now)
+		row, known := g.row[place.Rule]
+		if !known {
+			continue
+		}
+		at := &cells[row]
+		if at.revision = place.Revision; at.state != Empty {
+			at.revision = 0
+		}
+		at.state = max(at.state, place.State)
 	}
-	slot, known := g.slot[target.Namespace]
-	if !known {
+	vacant := !slices.ContainsFunc(cells, func(c cell) bool { return c.state != Empty })
+	if _, known := g.slot[namespace]; vacant && !known {
 		return
 	}
-	for row, rule := range g.rules {
-		g.keep(row, slot, func(p Place) bool {
-			return p.Target != target || slices.ContainsFunc(places, func(q Place) bool { return q.Rule == rule })
-		})
+	slot := g.slotOf(namespace)
+	for row, after := range cells {
+		g.changes.note(row, slot, g.cells[row][slot], after)
+		g.cells[row][slot] = after
 	}
-	if g.isVacant(slot) {
+	if vacant {
 		g.release(slot)
 	}
-}
-
-// put adds a place or takes its news. One of a rule that the grid does not
-// know is left out.
-func (g *Grid) put(place Place, now time.Time) {
-	row, known := g.row[place.Rule]
-	if !known {
-		return
-	}
-	slot := g.slotOf(place.Namespace)
-	at := &g.cells[row][slot]
-	before := at.shown()
-	place.pass = g.pass
-	same := slices.IndexFunc(*at, func(p Place) bool { return p.Target == place.Target })
-	if place.Since.IsZero() {
-		var last *Place
-		if same >= 0 {
-			last = &(*at)[same]
-		}
-		place = g.firstSeen(place, last, now)
-	}
-	if same >= 0 {
-		(*at)[same] = place
-	} else {
-		*at = append(*at, place)
-	}
-	g.changes.note(row, slot, before, at.shown())
-}
-
-func (g *Grid) keep(row, slot int, which func(Place) bool) {
-	at := &g.cells[row][slot]
-	before := at.shown()
-	*at = slices.DeleteFunc(*at, func(p Place) bool { return !which(p) })
-	g.changes.note(row, slot, before, at.shown())
 }
 
 func (g *Grid) slotOf(namespace string) int {
@@ -148,25 +111,12 @@ func (g *Grid) slotOf(namespace string) int {
 		slot = len(g.names)
 		g.names = append(g.names, namespace)
 		for row := range g.cells {
-			g.cells[row] = append(g.cells[row], nil)
+			g.cells[row] = append(g.cells[row], cell{})
 		}
 	}
 	g.slot[namespace] = slot
 	g.changes.named[slot] = namespace
 	return slot
-}
-
-// vacate gives the slots back of namespaces that no rule has anything in.
-func (g *Grid) vacate() {
-	for slot, name := range g.names {
-		if name != "" && g.isVacant(slot) {
-			g.release(slot)
-		}
-	}
-}
-
-func (g *Grid) isVacant(slot int) bool {
-	return !slices.ContainsFunc(g.cells, func(row []cell) bool { return len(row[slot]) > 0 })
 }
 
 func (g *Grid) release(slot int) {
@@ -176,38 +126,8 @@ func (g *Grid) release(slot int) {
 	g.changes.named[slot] = ""
 }
 
-func (c cell) state() State {
-	worst := Empty
-	for _, place := range c {
-		worst = max(worst, place.State)
-	}
-	return worst
-}
-
-// revision is that of the only place of a cell; 0 where there are several, each of
-// which has a source of its own.
-func (c cell) revision() int {
-	if len(c) != 1 {
-		return 0
-	}
-	return c[0].Revision
-}
-
-func (c cell) shown() shown { return shown{c.state(), c.revision()} }
-
-// At returns what rule has in namespace, by name.
-func (g *Grid) At(rule, namespace string) []Place {
-	row, known := g.row[rule]
-	slot, found := g.slot[namespace]
-	if !known || !found {
-		return nil
-	}
-	places := slices.Clone(g.cells[row][slot])
-	slices.SortFunc(places, comparePlaces)
-	return places
-}
-
-func comparePlaces(a, b Place) int {
+// ComparePlaces orders places, the worst first.
+func ComparePlaces(a, b Place) int {
 	if a.State != b.State {
 		return int(b.State) - int(a.State) // the worst first
 	}
@@ -219,3 +139,65 @@ func comparePlaces(a, b Place) int {
 	}
 	return strings.Compare(a.Name, b.Name)
 }
+
+// State is how things stand in a cell of the grid: a rule in a namespace.
+type State uint8
+
+// The states, each worse than those before it. A cell that holds several
+// clones stands as the worst of them.
+const (
+	Empty State = iota // the rule does not select the namespace
+	Current
+	Retained
+	Removing
+	Behind
+	Drifting
+	Fighting
+	Held
+	Refused
+	Conflict
+	Failed
+)
+
+// stateWord is what a person reads of a State, and what a script names it by.
+type stateWord struct {
+	// Code stands for it in the stream: its number as a letter, from a.
+	Code string `json:"code"`
+	Name string `json:"name"`
+	// Text is what the page calls it, Means what that means.
+	Text  string `json:"text"`
+	Means string `json:"means"`
+}
+
+// StateWords are the words for each State, in the order of the states.
+var StateWords = []stateWord{
+	{"a", "empty", "not selected", "the rule does not select this namespace"},
+	{"b", "current", "in sync", "the clone matches its source and its rule"},
+	{"c", "retained", "retained", "kept on purpose after its rule, source or namespace stopped matching; Headwater no longer updates it"},
+	{"d", "removing", "removing", "Headwater is about to delete it"},
+	{"e", "behind", "waiting", "older than its source, or not created yet"},
+	{"f", "drifting", "drifting", "somebody changed it; Headwater is repairing it"},
+	{"g", "fighting", "fighting", "another client undoes each repair; Headwater repairs it with growing pauses"},
+	{"h", "held", "held", "waits for an approval, or until its cause is gone"},
+	{"i", "refused", "refused", "Headwater must not create this clone"},
+	{"j", "conflict", "conflict", "an object that this rule did not create has the clone's name"},
+	{"k", "failed", "failed", "the last write failed; Headwater tries again"},
+}
+
+// StateNamed returns the state of that name.
+func StateNamed(name string) (state State, known bool) {
+	for i, word := range StateWords {
+		if word.Name == name {
+			return State(i), true
+		}
+	}
+	return Empty, false
+}
+
+func (s State) word() stateWord { return StateWords[s] }
+
+// code is the letter that stands for s.
+func (s State) code() byte { return 'a' + byte(s) }
+
+// MarshalText gives the state's name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.word().Name), nil }

@@ -2,6 +2,8 @@ package grid
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,10 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var (
-	noon  = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	later = noon.Add(time.Minute)
-)
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(rule, namespace string, state State) Place {
 	return Place{Target: Target{"Secret", namespace, rule + "-secret"}, Rule: rule, State: state}
@@ -20,9 +19,23 @@ func at(rule, namespace string, state State) Place {
 
 func filled(places ...Place) *Grid {
 	g := NewGrid([]string{"one", "two"})
-	g.Fill(places, noon)
+	fill(g, places...)
 	g.Take()
 	return g
+}
+
+// fill makes places all that there is.
+func fill(g *Grid, places ...Place) {
+	in := map[string][]Place{}
+	for _, place := range places {
+		in[place.Namespace] = append(in[place.Namespace], place)
+	}
+	for _, namespace := range g.Namespaces() {
+		g.Set(namespace, in[namespace])
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(in)) {
+		g.Set(namespace, in[namespace])
+	}
 }
 
 func revised(place Place, revision int) Place {
@@ -42,50 +55,47 @@ func TestASnapshotIsEveryCell(t *testing.T) {
 }
 
 func TestADeltaIsWhatChanged(t *testing.T) {
-	one := at("one", "a", Current)
+	one, two := at("one", "a", Current), at("two", "a", Current)
 	for sentence, test := range map[string]struct {
 		change func(*Grid)
 		want   Delta
 	}{
 		"nothing":                           {func(*Grid) {}, Delta{}},
-		"what was found as it was":          {func(g *Grid) { g.Set(one.Target, []Place{one}, later) }, Delta{}},
-		"a cell":                            {func(g *Grid) { g.Set(one.Target, []Place{at("one", "a", Failed)}, later) }, Delta{Cells: map[int][]int{0: {0, int(Failed)}}}},
-		"a place that has nothing any more": {func(g *Grid) { g.Set(one.Target, nil, later) }, Delta{Cells: map[int][]int{0: {0, int(Empty)}}}},
+		"what was found as it was":          {func(g *Grid) { g.Set("a", []Place{one, two}) }, Delta{}},
+		"a cell":                            {func(g *Grid) { g.Set("a", []Place{at("one", "a", Failed), two}) }, Delta{Cells: map[int][]int{0: {0, int(Failed)}}}},
+		"a place that has nothing any more": {func(g *Grid) { g.Set("a", []Place{two}) }, Delta{Cells: map[int][]int{0: {0, int(Empty)}}}},
 		"what came and went is no change": {func(g *Grid) {
-			g.Set(one.Target, []Place{at("one", "a", Failed)}, later)
-			g.Set(one.Target, []Place{one}, later)
+			g.Set("a", []Place{at("one", "a", Failed), two})
+			g.Set("a", []Place{one, two})
 		}, Delta{}},
-		"a place of a rule that there isn't": {func(g *Grid) { g.Set(Target{"Secret", "a", "x"}, []Place{at("gone", "a", Failed)}, later) }, Delta{}},
-		"another revision":                   {func(g *Grid) { g.Set(one.Target, []Place{revised(one, 7)}, later) }, Delta{Revisions: map[int][]int{0: {0, 7}}}},
+		"a place of a rule that there isn't":        {func(g *Grid) { g.Set("a", []Place{one, two, at("gone", "a", Failed)}) }, Delta{}},
+		"a namespace with nothing but such a place": {func(g *Grid) { g.Set("c", []Place{at("gone", "c", Failed)}) }, Delta{}},
+		"another revision":                          {func(g *Grid) { g.Set("a", []Place{revised(one, 7), two}) }, Delta{Revisions: map[int][]int{0: {0, 7}}}},
 		"a second clone in a cell, whose revision another source counts": {func(g *Grid) {
-			g.Set(one.Target, []Place{revised(one, 7)}, later)
+			g.Set("a", []Place{revised(one, 7), two})
 			g.Take()
 			other := revised(one, 3)
 			other.Name = "other"
-			g.Set(other.Target, []Place{other}, later)
+			g.Set("a", []Place{revised(one, 7), two, other})
 		}, Delta{Revisions: map[int][]int{0: {0, 0}}}},
 		"a namespace that came": {
-			func(g *Grid) { g.Set(at("one", "c", Behind).Target, []Place{at("one", "c", Behind)}, later) },
+			func(g *Grid) { g.Set("c", []Place{at("one", "c", Behind)}) },
 			Delta{Namespaces: map[int]string{2: "c"}, Cells: map[int][]int{0: {2, int(Behind)}}},
 		},
 		"a namespace that went": {
-			func(g *Grid) { g.Set(at("two", "b", Current).Target, nil, later) },
+			func(g *Grid) { g.Set("b", nil) },
 			Delta{Namespaces: map[int]string{1: ""}, Cells: map[int][]int{1: {1, int(Empty)}}},
 		},
 		"a namespace that takes the room of another": {
 			func(g *Grid) {
-				g.Set(at("two", "b", Current).Target, nil, later)
-				g.Set(at("two", "c", Current).Target, []Place{at("two", "c", Current)}, later)
+				g.Set("b", nil)
+				g.Set("c", []Place{at("two", "c", Current)})
 			},
 			Delta{Namespaces: map[int]string{1: "c"}},
 		},
-		"a pass that does not meet what was there": {
-			func(g *Grid) { g.Fill([]Place{at("one", "a", Current), at("two", "a", Current)}, later) },
-			Delta{Namespaces: map[int]string{1: ""}, Cells: map[int][]int{1: {1, int(Empty)}}},
-		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			g := filled(one, at("two", "a", Current), at("two", "b", Current))
+			g := filled(one, two, at("two", "b", Current))
 			test.change(g)
 			delta := g.Take()
 			require.Equal(t, test.want.Empty(), delta.Empty())
@@ -107,16 +117,15 @@ func TestADeltaIsWhatChanged(t *testing.T) {
 func TestDeltasAddUpToTheSnapshot(t *testing.T) {
 	g := filled(at("one", "a", Current), at("two", "b", Current))
 	page := g.Snapshot()
-	for _, change := range [][]Place{
-		{at("one", "c", Behind)}, {at("one", "a", Failed), at("two", "d", Held)}, {at("one", "c", Current)}, {at("two", "a", Removing)},
+	for _, places := range [][]Place{
+		{at("one", "a", Current), at("two", "b", Current), at("one", "c", Behind)},
+		{at("one", "a", Failed), at("two", "b", Current), at("one", "c", Behind), at("two", "d", Held)},
+		{at("one", "a", Failed), at("two", "a", Removing), at("one", "c", Current), at("two", "d", Held)},
+		{at("two", "e", Current), at("one", "c", Drifting)},
 	} {
-		for _, place := range change {
-			g.Set(place.Target, []Place{place}, later)
-		}
+		fill(g, places...)
 		page = apply(page, g.Take())
 	}
-	g.Fill([]Place{at("two", "e", Current), at("one", "c", Drifting)}, later)
-	page = apply(page, g.Take())
 	require.Equal(t, g.Snapshot(), page)
 }
 
@@ -146,32 +155,24 @@ func TestACellStandsAsItsWorstPlace(t *testing.T) {
 	other.Name = "other"
 	g := filled(at("one", "a", Current), other)
 	require.Equal(t, []string{"k", "a"}, g.Snapshot().Cells)
-	require.Equal(t, []State{Failed, Current}, []State{g.At("one", "a")[0].State, g.At("one", "a")[1].State})
-	g.Set(other.Target, nil, later)
+	g.Set("a", []Place{at("one", "a", Current)})
 	require.Equal(t, []string{"b", "a"}, g.Snapshot().Cells)
-	require.Empty(t, g.At("one", "nowhere"))
-	require.Empty(t, g.At("nothing", "a"))
 }
 
-func TestSinceIsWhenItCameToStandSo(t *testing.T) {
-	place := at("one", "a", Conflict)
-	g := filled(place)
-	require.Equal(t, noon, g.At("one", "a")[0].Since)
-	require.True(t, g.At("one", "a")[0].Seen, "nobody told since when")
-	g.Set(place.Target, []Place{place}, later)
-	require.Equal(t, noon, g.At("one", "a")[0].Since, "it still stands so")
-	place.State = Held
-	g.Set(place.Target, []Place{place}, later)
-	require.Equal(t, later, g.At("one", "a")[0].Since)
-	place.Since = noon.Add(-time.Hour)
-	g.Set(place.Target, []Place{place}, later)
-	require.Equal(t, place.Since, g.At("one", "a")[0].Since)
-	require.False(t, g.At("one", "a")[0].Seen)
+// listOf is ListOf these.
+func listOf(places []Place, filter Filter) List {
+	return ListOf(filter, func(report func(Place)) {
+		for _, place := range places {
+			report(place)
+		}
+	})
 }
 
 func TestAListIsTheWorstGroupsFirst(t *testing.T) {
-	g := filled(at("one", "a", Behind), at("one", "b", Failed), at("one", "c", Current), at("one", "d", Retained),
-		at("two", "a", Failed), at("two", "c", Conflict))
+	places := []Place{
+		at("one", "a", Behind), at("one", "b", Failed), at("one", "c", Current), at("one", "d", Retained),
+		at("two", "a", Failed), at("two", "c", Conflict),
+	}
 	for sentence, test := range map[string]struct {
 		filter Filter
 		want   []string
@@ -188,7 +189,7 @@ func TestAListIsTheWorstGroupsFirst(t *testing.T) {
 		"of a namespace without clones": {Filter{Text: "zzz", Most: 9}, nil, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			list := g.List(test.filter)
+			list := listOf(places, test.filter)
 			var found []string
 			for _, group := range list.Groups {
 				var places []string
@@ -213,8 +214,8 @@ func TestPlacesWithTheSameProblemAreOneGroup(t *testing.T) {
 	}
 	other := at("two", "team-001", Failed)
 	other.Why = "create Secret team-0012/one-secret: quota exceeded in team-001"
-	g := filled(append(places, other)...)
-	list := g.List(Filter{Most: 3})
+	places = append(places, other)
+	list := listOf(places, Filter{Most: 3})
 	require.Equal(t, 301, list.Total)
 	require.Len(t, list.Groups, 2)
 	group := list.Groups[0]
@@ -224,7 +225,7 @@ func TestPlacesWithTheSameProblemAreOneGroup(t *testing.T) {
 	require.Len(t, group.Places, 3)
 	require.Equal(t, "team-000", group.Places[0].Namespace)
 	require.Equal(t, "team-001", list.Groups[1].Places[0].Namespace, "its message names a namespace that is not its own")
-	require.Len(t, g.List(Filter{Key: group.Key, Most: 200}).Groups[0].Places, 200)
+	require.Len(t, listOf(places, Filter{Key: group.Key, Most: 200}).Groups[0].Places, 200)
 }
 
 func TestAListNamesNoMoreGroupsThanAPageCanShow(t *testing.T) {
@@ -234,7 +235,7 @@ func TestAListNamesNoMoreGroupsThanAPageCanShow(t *testing.T) {
 		place.Why = fmt.Sprintf("cause number %d", i)
 		places = append(places, place)
 	}
-	list := filled(places...).List(Filter{Most: 3})
+	list := listOf(places, Filter{Most: 3})
 	require.Len(t, list.Groups, groupsMost)
 	require.Equal(t, 7, list.Hidden)
 	require.Equal(t, groupsMost+7, list.Total)

@@ -28,19 +28,20 @@ type Filter struct {
 // stateGroup is the places that are in the same state for the same reason.
 type stateGroup struct {
 	// Key tells the group from the others.
-	Key    string
-	State  State
-	Reason string
+	Key    string `json:"key"`
+	State  State  `json:"state"`
+	Reason string `json:"reason"`
 	// Why is the sentence about one of its places; that of the others differs in
 	// names alone.
-	Why string
+	Why string `json:"why"`
 	// Total counts its places, Rules the rules that these belong to.
-	Total, Rules int
+	Total int `json:"total"`
+	Rules int `json:"rules"`
 	// Since is the earliest of its places, and Seen as there.
-	Since time.Time
-	Seen  bool
+	Since time.Time `json:"since"`
+	Seen  bool      `json:"seen"`
 	// Places are the first, by rule and namespace.
-	Places []Place
+	Places []Place `json:"places"`
 
 	rules map[string]bool
 }
@@ -48,36 +49,30 @@ type stateGroup struct {
 // List is what a Filter chooses: the worst groups first, of these the largest.
 type List struct {
 	// Total counts places, Hidden the groups that are left out.
-	Total, Hidden int
-	Groups        []stateGroup
+	Total  int          `json:"total"`
+	Hidden int          `json:"hidden"`
+	Groups []stateGroup `json:"groups"`
 }
 
-// wants reports whether the filter chooses places in this state.
-func (f Filter) wants(state State) bool {
+// Wants reports whether the filter chooses places of rule in this state.
+func (f Filter) Wants(rule string, state State) bool {
+	if f.Rule != "" && f.Rule != rule {
+		return false
+	}
 	if len(f.States) == 0 {
 		return state >= Held
 	}
 	return slices.Contains(f.States, state)
 }
 
-// List returns the places that filter chooses.
-func (g *Grid) List(filter Filter) List {
+// ListOf returns the places that filter chooses of those that each reports.
+func ListOf(filter Filter, each func(report func(Place))) List {
 	groups := map[string]*stateGroup{}
-	for row, rule := range g.rules {
-		if filter.Rule != "" && filter.Rule != rule {
-			continue
+	each(func(place Place) {
+		if filter.Wants(place.Rule, place.State) && strings.Contains(place.Namespace, filter.Text) {
+			collect(groups, place, filter)
 		}
-		for slot, at := range g.cells[row] {
-			if len(at) == 0 || !strings.Contains(g.names[slot], filter.Text) {
-				continue
-			}
-			for _, place := range at {
-				if filter.wants(place.State) {
-					collect(groups, place, filter)
-				}
-			}
-		}
-	}
+	})
 	return ranked(groups, filter.Most)
 }
 
@@ -105,12 +100,12 @@ func collect(groups map[string]*stateGroup, place Place, filter Filter) {
 }
 
 func (g *stateGroup) cut(most int) {
-	slices.SortFunc(g.Places, comparePlaces)
+	slices.SortFunc(g.Places, ComparePlaces)
 	g.Places = g.Places[:min(most, len(g.Places))]
 }
 
 func ranked(groups map[string]*stateGroup, most int) List {
-	var list List
+	list := List{Groups: []stateGroup{}}
 	for _, group := range groups {
 		group.cut(most)
 		group.Rules = len(group.rules)

@@ -7,7 +7,7 @@ import (
 
 const (
 	// recentMost bounds what is remembered of each kind.
-	recentMost = 50
+	recentMost = 20
 	// together is how close two notes of one sort have to follow each other to
 	// be told as one.
 	together = 5 * time.Second
@@ -19,15 +19,15 @@ const (
 // other. It names objects and people, and never has a value.
 type Note struct {
 	At time.Time `json:"at"`
-	// What was done: Denied, Restart and so on.
-	What string `json:"what"`
+	// What was done: the reason of an Event. Warning is true if it should not have been needed.
+	What    string `json:"what"`
+	Warning bool   `json:"warning,omitempty"`
 	// Rule may be empty.
 	Rule string `json:"rule"`
 	// Names are the first of those that it was done to, Count is how many.
 	Names []string `json:"names"`
 	Count int      `json:"count"`
-	// By is who did it, where that is known.
-	By  string `json:"by,omitempty"`
+	// Why is a sentence for a person, about the first of many alike.
 	Why string `json:"why"`
 }
 
@@ -50,7 +50,7 @@ func (r *Recent) Add(note Note) {
 }
 
 func (n Note) alike(other Note) bool {
-	return n.What == other.What && n.Rule == other.Rule && n.By == other.By && other.At.Sub(n.At) < together
+	return n.What == other.What && n.Rule == other.Rule && other.At.Sub(n.At) < together
 }
 
 // Notes returns a copy.

@@ -5,14 +5,18 @@
 package facts
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/loop"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
+	"github.com/headwater-k8s/headwater/internal/rulestatus/keeper"
 	"github.com/headwater-k8s/headwater/protect"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
@@ -20,14 +24,23 @@ import (
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/track"
 	"github.com/headwater-k8s/headwater/sync"
+	"github.com/headwater-k8s/headwater/sync/board"
 	"github.com/headwater-k8s/headwater/sync/deliverer"
 	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/sync/plan"
 	syncspec "github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// maxSources bounds the sources that a RuleStatus names.
-const maxSources = 10
+const (
+	// maxSources bounds the sources that a RuleStatus names.
+	maxSources = 10
+	// settle is how long to wait after a clone changed, so that a change of a few clones
+	// is one write, and longest how old the state of clones may be if reading it takes
+	// long.
+	settle  = 250 * time.Millisecond
+	longest = keeper.Interval
+)
 
 // Source answers what the modules know of each rule.
 type Source struct {
@@ -38,10 +51,15 @@ type Source struct {
 	SyncRules    *rules.Live[syncspec.Rule]
 	ProtectRules *rules.Live[protectspec.Rule]
 	ReloadRules  *rules.Live[reloadspec.Rule]
-	// Revision is that of the configuration in force, and InvalidAt where the one on
-	// disk is not valid; empty if it is.
-	Revision  func() string
-	InvalidAt func() string
+	// Revision is that of the configuration in force, Refused why the one on disk is not,
+	// and NotCompared whether nobody knows what was in force before.
+	Revision    func() string
+	Refused     func() rulestatus.Refusal
+	NotCompared func() bool
+	// Unwatched and Unread return those of rulestatus.Facts.
+	Unwatched, Unread func() string
+	// Changes counts the starts and the ends of changes of the configuration in force.
+	Changes func() uint64
 	// Why says why a restart waits.
 	Why func(track.Waiting) string
 }
@@ -51,22 +69,6 @@ func (r Source) Working() bool { return r.Sync.Working() }
 
 // Settled implements keeper.Source.
 func (r Source) Settled() bool { return r.Sync.Settled() && r.Reload.Settled() }
-
-// RulesOf implements keeper.Source.
-func (r Source) RulesOf(target object.Ref) []string { return r.Sync.RulesOf(target) }
-
-// Survey implements keeper.Source. It visits each clone only if some of them need
-// attention, or if the rule is not in force.
-func (r Source) Survey(rule string) *rulestatus.CloneFacts {
-	if numbers, counted := r.Sync.CountsOf(rule); counted {
-		if clones := rulestatus.Counted(numbers); clones != nil {
-			return clones
-		}
-	}
-	clones := rulestatus.NewCloneFacts()
-	r.Sync.SurveyRule(rule, clones.Add)
-	return clones
-}
 
 // Rules implements keeper.Source.
 func (r Source) Rules() []string {
@@ -88,9 +90,63 @@ func (r Source) Rules() []string {
 	return names
 }
 
-// Facts implements keeper.Source.
-func (r Source) Facts(name string, clones *rulestatus.CloneFacts) *rulestatus.Facts {
-	facts := &rulestatus.Facts{ConfigurationRevision: r.Revision()}
+// Follow implements keeper.Source.
+func (r Source) Follow(wake loop.Wake, revised func(rule string)) (stop func()) {
+	stopped, recorded := r.Sync.Follow(wake), r.Sync.OnRevision(revised)
+	return func() { stopped(); recorded() }
+}
+
+// Facts implements keeper.Source. It reads the sources first: a status never counts
+// clones as they were before the versions of the sources that it names. It returns no
+// facts while the configuration changes: a status is about one.
+func (r Source) Facts(names []string) (all []*rulestatus.Facts, again time.Duration) {
+	began := r.Changes()
+	sources := make([][]survey.SourceState, len(names))
+	for at, name := range names {
+		facts, of := r.withoutClones(name)
+		all, sources[at] = append(all, facts), of
+	}
+	again = r.Sync.Refresh(settle, longest)
+	clones, steered := r.clones(), r.steered()
+	for at, name := range names {
+		facts, found := all[at], clones[name]
+		r.complete(facts, name, sources[at], steered[name])
+		if _, isSynced := r.SyncRules.Load().Named(name); isSynced || facts.Removed || found != nil {
+			facts.Clones = cmp.Or(found, rulestatus.NewCloneFacts())
+		}
+	}
+	if began%2 == 1 || r.Changes() != began {
+		return nil, settle
+	}
+	return all, again
+}
+
+// clones returns the facts of all clones by rule. It looks at each clone only for rules
+// of which some need attention: what is wrong with those must be known.
+func (r Source) clones() map[string]*rulestatus.CloneFacts {
+	all, inDetail := map[string]*rulestatus.CloneFacts{}, map[string]bool{}
+	of := func(rule string) *rulestatus.CloneFacts {
+		if all[rule] == nil {
+			all[rule] = rulestatus.NewCloneFacts()
+		}
+		return all[rule]
+	}
+	r.Sync.Standings(func(s board.Standing, clones int) {
+		of(s.Rule).Count(s.Status, clones)
+		inDetail[s.Rule] = inDetail[s.Rule] || s.NeedsAttention() || s.Reason == plan.CloneTerminating
+	})
+	maps.DeleteFunc(inDetail, func(_ string, is bool) bool { return !is })
+	if len(inDetail) == 0 {
+		return all
+	}
+	maps.DeleteFunc(all, func(rule string, _ *rulestatus.CloneFacts) bool { return inDetail[rule] })
+	r.Sync.Each("", func(s *board.Standing) bool { return inDetail[s.Rule] }, func(f survey.CloneStatus) { of(f.Rule).Add(f) })
+	return all
+}
+
+// withoutClones returns what is known of a rule beside its clones, and its sources.
+func (r Source) withoutClones(name string) (facts *rulestatus.Facts, sources []survey.SourceState) {
+	facts = &rulestatus.Facts{ConfigurationRevision: r.Revision()}
 	syncs, isSynced := r.SyncRules.Load().Named(name)
 	protects, isProtected := r.ProtectRules.Load().Named(name)
 	reloads, isReloaded := r.ReloadRules.Load().Named(name)
@@ -103,24 +159,27 @@ func (r Source) Facts(name string, clones *rulestatus.CloneFacts) *rulestatus.Fa
 	case isReloaded:
 		base = reloads.Base
 	default:
-		facts.Removed, facts.Clones = true, clones
-		return facts
+		facts.Removed = true
+		return facts, nil
 	}
-	facts.InvalidAt = r.InvalidAt()
-	facts.Missing = r.Sync.MissingSource(base)
-	facts.Sources, facts.LastChange = sourcesOf(r.Sync.Sources(base))
-	if isSynced || !clones.Empty() {
-		facts.Clones = clones
+	facts.Refused, facts.NotCompared = r.Refused(), r.NotCompared()
+	facts.Suspended = base.Suspended
+	facts.Unwatched, facts.Missing = r.Unwatched(), r.Sync.MissingSource(base)
+	sources = r.Sync.Sources(base)
+	if facts.Sources, facts.LastChange = sourcesOf(sources); len(sources) == 1 {
+		facts.SourceUID = sources[0].UID
+	}
+	if isSynced {
+		facts.Tolerates = syncs.Tolerates
 	}
 	facts.Propagation = r.propagation(name)
-	facts.Delivery = deliveryOf(r.Sync.DeliveryStates(name))
 	if isProtected {
 		facts.Protection = r.protection(name, protects.Mode)
 	}
 	if isReloaded {
-		facts.Reloads, facts.Waits = true, r.waits(name)
+		facts.Reloads, facts.Waits, facts.Unread = true, r.waits(name), r.Unread()
 	}
-	return facts
+	return facts, sources
 }
 
 func sourcesOf(states []survey.SourceState) (sources rulestatus.Sources, lastChange time.Time) {
@@ -186,6 +245,7 @@ func (r Source) waits(rule string) []rulestatus.Wait {
 // deliveryOrder ranks the states of deliveries, the one furthest from done first.
 var deliveryOrder = []string{
 	rulestatus.DeliveryHeld, rulestatus.DeliveryRejected, rulestatus.DeliveryPinned, rulestatus.DeliveryAwaitingApproval,
+	rulestatus.DeliveryNoEvidence,
 	rulestatus.DeliveryPaused, rulestatus.DeliveryDelivering, rulestatus.DeliveryRecording, rulestatus.DeliveryDelivered,
 }
 
@@ -217,18 +277,22 @@ func DeliveryFacts(state deliverer.State) rulestatus.DeliveryFacts {
 		facts.Delivery = rulestatus.Delivery{
 			Source: facts.Source, State: rulestatus.DeliveryPinned, Revision: state.Wanted.Number, Message: "rolled back to it " + state.Wanted.Pinned,
 		}
-	case revision.Verdict == delivery.Delivering:
+	case revision.Verdict == revisions.Delivering:
 		facts.State, facts.Message = stateUnderWay(revision, state.Step), state.Step.Reason
+	case state.Removed:
+		facts.Message += "; the rule has no delivery any more, so every namespace keeps what it has until the source is edited or somebody runs `headwater retry`"
 	}
 	return facts
 }
 
-func stateUnderWay(revision *delivery.Revision, step delivery.Step) string {
+func stateUnderWay(revision *revisions.Revision, step delivery.Step) string {
 	switch {
 	case revision.Paused != "":
 		return rulestatus.DeliveryPaused
 	case step.NeedsApproval:
 		return rulestatus.DeliveryAwaitingApproval
+	case step.HasNoEvidence():
+		return rulestatus.DeliveryNoEvidence
 	default:
 		return rulestatus.DeliveryDelivering
 	}

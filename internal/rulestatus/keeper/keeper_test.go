@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
-	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -32,8 +34,8 @@ type leader struct {
 	mu      sync.Mutex
 	settled bool
 	rules   []string
-	// version is that of the only source.
-	version string
+	wake    loop.Wake
+	revised func(rule string)
 	// clones are the states of the clones of each rule.
 	clones map[string][]survey.Status
 }
@@ -52,28 +54,25 @@ func (l *leader) Rules() []string {
 	return slices.Clone(l.rules)
 }
 
-func (l *leader) RulesOf(target object.Ref) []string { return []string{target.Name} }
-
-func (l *leader) Survey(rule string) *rulestatus.CloneFacts {
+func (l *leader) Facts(rules []string) (all []*rulestatus.Facts, again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	facts := rulestatus.NewCloneFacts()
-	for _, status := range l.clones[rule] {
-		facts.Add(survey.CloneStatus{Rule: rule, Status: status})
+	for _, rule := range rules {
+		clones := rulestatus.NewCloneFacts()
+		for _, status := range l.clones[rule] {
+			clones.Add(survey.CloneStatus{Rule: rule, Status: status})
+		}
+		all = append(all, &rulestatus.Facts{
+			Removed: !slices.Contains(l.rules, rule), Clones: clones,
+			Sources: rulestatus.Sources{Total: 1, First: []rulestatus.Source{{Kind: "Secret", Name: "shared"}}},
+		})
 	}
-	return facts
+	return all, 0
 }
 
-func (l *leader) Facts(rule string, clones *rulestatus.CloneFacts) *rulestatus.Facts {
-	removed := !slices.Contains(l.Rules(), rule)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	sources := rulestatus.Sources{Total: 1, First: []rulestatus.Source{{Name: "shared", ResourceVersion: l.version}}}
-	facts := &rulestatus.Facts{Removed: removed, Sources: sources}
-	if !clones.Empty() {
-		facts.Clones = clones
-	}
-	return facts
+func (l *leader) Follow(wake loop.Wake, revised func(string)) (stop func()) {
+	l.change(func() { l.wake, l.revised = wake, revised })
+	return func() { l.change(func() { l.wake = nil }) }
 }
 
 // change sets what the leader knows.
@@ -85,12 +84,13 @@ func (l *leader) change(set func()) {
 
 type fixture struct {
 	*testing.T
+	keeper *Keeper
 	*leader
 
-	client  *dynamicfake.FakeDynamicClient
-	touched *Touched
-	logs    *observer.ObservedLogs
-	log     *zap.Logger
+	client *dynamicfake.FakeDynamicClient
+	told   []string
+	logs   *observer.ObservedLogs
+	log    *zap.Logger
 }
 
 // inVirtualTime runs the test in a bubble: time passes only while every goroutine
@@ -101,20 +101,26 @@ func inVirtualTime(t *testing.T, test func(f *fixture)) {
 		t.Helper()
 		core, logs := observer.New(zapcore.WarnLevel)
 		test(&fixture{
-			T: t, logs: logs, log: zap.New(core), touched: &Touched{},
+			T: t, logs: logs, log: zap.New(core),
 			leader: &leader{settled: true, rules: []string{"blog"}, clones: map[string][]survey.Status{"blog": {survey.Current}}},
 			client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{rulestatus.GVR: "RuleStatusList"}),
 		})
 	})
 }
 
+// Record implements recorder.
+func (f *fixture) Record(event events.Event) {
+	f.change(func() { f.told = append(f.told, event.About.Kind+" "+event.Reason) })
+}
+
 // run starts a Keeper.
 func (f *fixture) run() (stop func()) {
 	ctx, cancel := context.WithCancel(f.Context())
 	ended := make(chan struct{})
+	f.keeper = New(f.client, f.leader, f, clock.RealClock{}, f.log)
 	go func() {
 		defer close(ended)
-		_ = New(f.client, f.leader, f.touched, clock.RealClock{}, f.log).Run(ctx)
+		_ = f.keeper.Run(ctx)
 	}()
 	stop = func() { cancel(); <-ended }
 	f.Cleanup(stop)
@@ -162,7 +168,7 @@ func TestManyChangesAreOneWritePerRuleAndInterval(t *testing.T) {
 		const intervals = 12
 		for until := time.Now().Add(intervals * Interval); time.Now().Before(until); f.pass(50 * time.Millisecond) {
 			f.change(func() { f.clones["blog"] = append(f.clones["blog"], survey.Current) })
-			f.touched.Touched(object.Ref{Name: "blog"})
+			f.wake.Notify()
 		}
 		f.pass(Interval)
 		require.InDelta(f, intervals, len(f.writes()), 1)
@@ -175,20 +181,74 @@ func TestAChangeOfAFewClonesIsReportedAtOnce(t *testing.T) {
 		f.run()
 		f.pass(time.Minute + time.Second)
 		f.change(func() { f.clones["blog"] = []survey.Status{survey.Current, survey.Conflicting} })
-		f.touched.Touched(object.Ref{Name: "blog"})
-		f.pass(coalesce)
+		f.wake.Notify()
+		f.pass(0)
 		require.Equal(f, "Conflict", f.status("blog").Condition(rulestatus.Ready).Reason)
+		f.change(func() { f.rules = append(f.rules, "shop") })
+		todos, known := f.keeper.Todos()
+		require.True(f, known)
+		require.Equal(f, []rulestatus.Todo{
+			{Rule: "blog", Reason: "Conflict", Message: "1 of 2 clones in sync: 1 conflict", Person: true, Command: "headwater plan -o wide"},
+			{Rule: "shop", Reason: "NotReported"},
+		}, todos)
 	})
 }
 
-func TestTheClonesOfAStatusAreAsNewAsTheVersionOfItsSource(t *testing.T) {
+// People steer deliveries by what a status says.
+func TestAChangeOfARevisionIsReportedWithinASecond(t *testing.T) {
 	inVirtualTime(t, func(f *fixture) {
 		f.run()
 		f.pass(time.Minute)
-		f.change(func() { f.version, f.clones["blog"] = "2", []survey.Status{survey.Behind} })
+		f.writes()
+		for range 3 {
+			f.change(func() { f.clones["blog"] = append(f.clones["blog"], survey.Current) })
+			f.revised("blog")
+			f.pass(soon)
+			require.Equal(f, []string{"update"}, f.writes())
+			require.Equal(f, len(f.clones["blog"]), f.status("blog").Clones.Current)
+		}
+		f.revised("blog")
 		f.pass(Interval)
-		require.Equal(f, "2", f.status("blog").Sources.First[0].ResourceVersion)
-		require.Equal(f, "Progressing", f.status("blog").Condition(rulestatus.Ready).Reason)
+		require.Empty(f, f.writes(), "nothing changed")
+	})
+}
+
+// Helm and kubectl may upgrade the service first.
+func TestWhatTheKindDoesNotHaveIsWrittenOnce(t *testing.T) {
+	inVirtualTime(t, func(f *fixture) {
+		f.client.PrependReactor("*", rulestatus.Resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if written, is := action.(interface{ GetObject() runtime.Object }); is {
+				unstructured.RemoveNestedField(written.GetObject().(*unstructured.Unstructured).Object, "status", "sources")
+			}
+			return false, nil, nil
+		})
+		f.run()
+		f.pass(10 * Interval)
+		require.Equal(f, []string{"create"}, f.writes())
+		require.Equal(f, 1, f.logs.FilterMessageSnippet("apply deploy/crd.yaml of this one").Len())
+		f.change(func() { f.clones["blog"] = append(f.clones["blog"], survey.Current) })
+		f.wake.Notify()
+		f.pass(10 * Interval)
+		require.Equal(f, []string{"update"}, f.writes())
+	})
+}
+
+func TestAConditionThatTurnsIsReportedOnTheStatusAndTheSource(t *testing.T) {
+	inVirtualTime(t, func(f *fixture) {
+		f.run()
+		f.pass(time.Minute)
+		require.Empty(f, f.told)
+		turn := func(to survey.Status, after time.Duration) {
+			f.change(func() { f.clones["blog"] = []survey.Status{to} })
+			f.wake.Notify()
+			f.pass(after)
+		}
+		turn(survey.Conflicting, time.Minute)
+		require.Equal(f, []string{"RuleStatus RuleNotReady", "Secret RuleNotReady"}, f.told)
+		turn(survey.Current, 30*time.Second)
+		require.Equal(f, []string{"RuleStatus RuleReady", "Secret RuleReady"}, f.told[2:])
+		turn(survey.Conflicting, 30*time.Second)
+		require.Len(f, f.told, 4, "it was over for less than a minute")
 	})
 }
 
@@ -197,7 +257,7 @@ func TestNothingChangedMeansZeroWritesOfStatuses(t *testing.T) {
 		stop := f.run()
 		f.pass(time.Minute)
 		require.Equal(f, []string{"create"}, f.writes())
-		f.touched.Touched(object.Ref{Name: "blog"})
+		f.wake.Notify()
 		f.pass(time.Hour)
 		stop()
 		f.change(func() { f.settled, f.clones["blog"] = false, []survey.Status{survey.Failed} })
@@ -237,6 +297,32 @@ func TestANewLeaderRemovesNoStatusBeforeItKnowsTheClones(t *testing.T) {
 	})
 }
 
+func TestManyForgedStatusesDelayNoOther(t *testing.T) {
+	inVirtualTime(t, func(f *fixture) {
+		forged := &unstructured.Unstructured{Object: map[string]any{"status": "forged"}}
+		forged.SetAPIVersion(rulestatus.GVR.GroupVersion().String())
+		forged.SetKind(rulestatus.Kind)
+		for number := range 1000 {
+			forged.SetName(fmt.Sprint("forged-", number))
+			_, err := f.client.Resource(rulestatus.GVR).Create(f.Context(), forged, metav1.CreateOptions{})
+			require.NoError(f, err)
+		}
+		f.client.ClearActions()
+		f.run()
+		f.pass(syncedPoll)
+		writes := f.writes()
+		require.Equal(f, "create", writes[0], "the rule in force is first")
+		require.Len(f, writes, perStep)
+		f.change(func() { f.clones["blog"] = append(f.clones["blog"], survey.Current) })
+		f.pass(Interval)
+		require.Contains(f, f.writes(), "update")
+		f.pass(time.Minute)
+		left, err := f.client.Resource(rulestatus.GVR).List(f.Context(), metav1.ListOptions{})
+		require.NoError(f, err)
+		require.Len(f, left.Items, 1)
+	})
+}
+
 func TestAnObjectOfSomebodyElseStaysAndGetsItsStatusWhenItsRuleIsInForce(t *testing.T) {
 	inVirtualTime(t, func(f *fixture) {
 		var applied unstructured.Unstructured
@@ -255,6 +341,33 @@ func TestAnObjectOfSomebodyElseStaysAndGetsItsStatusWhenItsRuleIsInForce(t *test
 		require.Equal(f, []string{"update"}, f.writes())
 		require.Equal(f, "Ready", f.status("shop").Condition(rulestatus.Ready).Reason)
 		require.Equal(f, "by a GitOps tool", f.get("shop").GetAnnotations()["tracked"])
+	})
+}
+
+func TestAStatusThatSomebodyMadeForARuleThatNobodyHasIsDeleted(t *testing.T) {
+	inVirtualTime(t, func(f *fixture) {
+		for name, status := range map[string]any{
+			"ready":      map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Ready"}}},
+			"unreadable": map[string]any{"clones": "many"},
+			"empty":      map[string]any{},
+		} {
+			forged := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+			forged.SetAPIVersion(rulestatus.GVR.GroupVersion().String())
+			forged.SetKind(rulestatus.Kind)
+			forged.SetName(name)
+			_, err := f.client.Resource(rulestatus.GVR).Create(f.Context(), forged, metav1.CreateOptions{})
+			require.NoError(f, err)
+		}
+		f.client.ClearActions()
+		f.clones["ready"] = []survey.Status{survey.Retained}
+		f.run()
+		f.pass(time.Minute)
+		require.ElementsMatch(f, []string{"create", "delete", "update"}, f.writes(), "blog, unreadable, ready")
+		require.Equal(f, "RuleRemoved", f.status("ready").Condition(rulestatus.Ready).Reason, "clones say the rule")
+		f.get("empty")
+		f.change(func() { delete(f.clones, "ready") })
+		f.pass(time.Minute)
+		require.Equal(f, []string{"delete"}, f.writes())
 	})
 }
 
@@ -290,8 +403,58 @@ func TestWithoutTheKindTheKeeperSaysSoOnceAndRarelyLooks(t *testing.T) {
 		f.pass(4 * time.Hour)
 		require.Len(f, f.client.Actions(), 4*6)
 		require.Equal(f, 1, f.logs.FilterMessageSnippet("is not installed").Len())
+		_, known := f.keeper.Todos()
+		require.False(f, known)
 		installed.Store(true)
 		f.pass(maxProbe)
 		require.Equal(f, "Ready", f.status("blog").Condition(rulestatus.Ready).Reason)
+	})
+}
+
+func TestAStatusThatCannotBeWrittenIsADoubt(t *testing.T) {
+	forbidden := apierrors.NewForbidden(rulestatus.GVR.GroupResource(), "blog", nil)
+	for sentence, test := range map[string]struct {
+		verb   string
+		err    error
+		change func(l *leader)
+	}{
+		"it may not be created": {"create", forbidden, func(*leader) {}},
+		"the cache stays behind, so each write conflicts": {
+			"update", apierrors.NewConflict(rulestatus.GVR.GroupResource(), "old", nil),
+			func(l *leader) { l.clones["old"] = []survey.Status{survey.Failed} },
+		},
+		"that of a removed rule may not be deleted": {"delete", forbidden, func(l *leader) { l.rules = []string{"blog"}; delete(l.clones, "old") }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			inVirtualTime(t, func(f *fixture) {
+				f.rules, f.clones["old"] = []string{"old"}, []survey.Status{survey.Current}
+				f.run()
+				f.pass(time.Minute)
+				var refused atomic.Bool
+				refused.Store(true)
+				f.client.PrependReactor(test.verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) { return refused.Load(), nil, test.err })
+				f.change(func() { f.rules = []string{"old", "blog"}; test.change(f.leader) })
+				f.wake.Notify()
+				f.pass(failsAfter / 2)
+				require.Empty(f, f.keeper.Doubt())
+				f.pass(time.Minute)
+				require.Contains(f, f.keeper.Doubt(), "RuleStatuses cannot be written since ")
+				require.Contains(f, f.keeper.Doubt(), test.err.Error())
+				refused.Store(false)
+				f.pass(10 * time.Minute)
+				require.Empty(f, f.keeper.Doubt())
+			})
+		})
+	}
+}
+
+func TestAWatchThatIsLostIsADoubtWhileTheKindIsInstalled(t *testing.T) {
+	inVirtualTime(t, func(f *fixture) {
+		stop := f.run()
+		f.keeper.Lost = func() bool { return true }
+		f.pass(time.Minute)
+		require.Contains(f, f.keeper.Doubt(), "cannot be watched")
+		stop()
+		require.Empty(f, f.keeper.Doubt())
 	})
 }

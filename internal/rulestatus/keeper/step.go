@@ -3,160 +3,112 @@ package keeper
 import (
 	"context"
 	"errors"
-	"slices"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
 )
 
 const (
-	// surveyRatio bounds the share of time that surveys of one rule take.
-	surveyRatio = 20
-	// resurvey is how often every clone is visited again although none was touched.
-	resurvey = 5 * time.Minute
+	// whileStarting is how often the keeper looks whether it can know the clones.
+	whileStarting = 250 * time.Millisecond
+	// perStep is how many statuses a step writes. Somebody may have made thousands of rules
+	// that nobody has, so those of rules in force are first in each step.
+	perStep, betweenSteps = 100, 50 * time.Millisecond
 )
-
-// record is what the keeper remembers of one rule.
-type record struct {
-	clones *rulestatus.CloneFacts
-	// sources are as they were just before the survey.
-	sources rulestatus.Sources
-	// dirty is true if a clone was touched since the survey.
-	dirty    bool
-	surveyed time.Time
-	// cost is how long the survey took.
-	cost time.Duration
-	// written is when the status was last written, or that was tried.
-	written time.Time
-}
-
-// due returns how long until clones are to be surveyed; at most 0 if they are now.
-func (r *record) due(now time.Time) time.Duration {
-	age := now.Sub(r.surveyed)
-	switch {
-	case r.surveyed.IsZero():
-		return 0
-	case r.dirty:
-		return min(max(coalesce, surveyRatio*r.cost), Interval) - age
-	case r.clones.IsMoving():
-		return Interval - age
-	default:
-		return resurvey - age
-	}
-}
 
 // step brings every status up to date that may be written now. It returns when to look
 // again.
 func (k *Keeper) step(ctx context.Context) (again time.Duration, err error) {
-	now := k.clock.Now()
 	if !k.source.Working() {
-		return coalesce, nil
+		return whileStarting, nil
 	}
 	again = Interval
-	rules := k.source.Rules()
-	names, left := k.touched.take(now)
-	again = loop.Sooner(again, left)
-	for target := range names {
-		k.markDirty(k.source.RulesOf(target))
-	}
-	var errs []error
-	for _, rule := range append(rules, k.removed(rules)...) {
-		after, err := k.update(ctx, rule, now)
-		if err != nil {
-			errs = append(errs, err)
+	var due []string
+	for _, rule := range k.rules() {
+		interval := Interval
+		if _, revised := k.revised.Load(rule); revised {
+			interval = soon
 		}
+		left := interval - k.clock.Since(k.written[rule])
+		if _, exists := k.view.Get("", rule); exists && !k.source.Settled() {
+			left = whileStarting // what is stored may be right although it cannot be known yet
+		}
+		if left > 0 {
+			again = loop.Sooner(again, left)
+			continue
+		}
+		k.revised.Delete(rule)
+		if due = append(due, rule); len(due) == perStep {
+			again = betweenSteps
+			break
+		}
+	}
+	if len(due) == 0 {
+		return again, nil
+	}
+	facts, left := k.source.Facts(due)
+	again = loop.Sooner(again, left)
+	var errs []error
+	for at, of := range facts {
+		after, err := k.update(ctx, due[at], of)
+		errs = append(errs, err)
 		again = loop.Sooner(again, after)
 	}
 	return again, errors.Join(errs...)
 }
 
-// markDirty marks rules as touched; all of them if the clone is not one of a rule in
-// force.
-func (k *Keeper) markDirty(rules []string) {
-	for name, known := range k.records {
-		if len(rules) == 0 || slices.Contains(rules, name) {
-			known.dirty = true
-		}
-	}
-}
-
-// removed returns the stored objects of rules that are not in force.
-func (k *Keeper) removed(rules []string) []string {
-	var names []string
+// rules returns the rules in force, and then those that stored objects name.
+func (k *Keeper) rules() []string {
+	names := k.source.Rules()
+	known := sets.New(names...)
 	for _, object := range k.view.List() {
-		if !slices.Contains(rules, object.Name) {
+		if !known.Has(object.Name) {
+			known.Insert(object.Name)
 			names = append(names, object.Name)
-			if known := k.records[object.Name]; known != nil {
-				known.dirty = true // few: their clones have an index
-			}
 		}
 	}
-	for name := range k.records {
-		if _, exists := k.view.Get("", name); !exists && !slices.Contains(rules, name) {
-			delete(k.records, name)
+	for name := range k.failures {
+		if name != "" && !known.Has(name) {
+			k.noteResult(name, nil)
 		}
 	}
+	maps.DeleteFunc(k.written, func(name string, _ time.Time) bool { return !known.Has(name) })
+	maps.DeleteFunc(k.pruned, func(name string, _ pruned) bool { return !known.Has(name) })
 	return names
 }
 
 // update writes the status of one rule if it changed. It returns when to look again;
 // zero if only an event matters.
-func (k *Keeper) update(ctx context.Context, rule string, now time.Time) (again time.Duration, err error) {
+func (k *Keeper) update(ctx context.Context, rule string, facts *rulestatus.Facts) (again time.Duration, err error) {
 	object, exists := k.view.Get("", rule)
-	if exists && !k.source.Settled() {
-		return coalesce, nil // what is stored may be right although it cannot be known yet
-	}
-	known := k.records[rule]
-	if known == nil {
-		known = &record{clones: rulestatus.NewCloneFacts()}
-		k.records[rule] = known
-	}
-	if left := Interval - now.Sub(known.written); left > 0 {
-		return left, nil
-	}
-	facts := k.gather(rule, known, now)
-	again = known.due(now)
-	if facts.Removed && known.clones.Empty() {
-		if !exists || !object.isOurs() {
-			return 0, nil
+	now := k.clock.Now()
+	if facts.Removed && facts.Clones.Empty() {
+		if !exists || object.isBlank() {
+			return 0, nil // what says something of a rule that nobody has is deleted, also if a user made it
 		}
-		known.written = now
-		return Interval, k.delete(ctx, object)
+		k.written[rule] = now
+		err = k.delete(ctx, object)
+		k.noteResult(rule, err)
+		return Interval, unlessBehind(err)
 	}
 	if !exists {
 		object = &stored{}
 	}
-	status, later := rulestatus.Build(facts, &object.Status, now)
-	again = loop.Sooner(again, later)
-	if exists && equality.Semantic.DeepEqual(status, object.Status) {
+	status, again := rulestatus.Build(facts, &object.Status, now)
+	if exists && (equality.Semantic.DeepEqual(status, object.Status) || k.pruned[rule].is(status, object)) {
+		k.noteResult(rule, nil)
 		return again, nil
 	}
-	known.written = now
-	return loop.Sooner(again, Interval), k.write(ctx, rule, object, exists, status)
-}
-
-// gather returns what is known of rule. It surveys the clones first if that is due, or
-// if a source changed: a status never counts clones as they were before the versions
-// of the sources that it names.
-func (k *Keeper) gather(rule string, known *record, now time.Time) *rulestatus.Facts {
-	facts := k.source.Facts(rule, known.clones)
-	if known.due(now) > 0 && equality.Semantic.DeepEqual(facts.Sources, known.sources) {
-		return facts
+	k.written[rule] = now
+	err = k.write(ctx, rule, object, exists, status)
+	k.noteResult(rule, err)
+	if err == nil {
+		k.reportTurns(rule, facts, object, status, now)
 	}
-	known.sources = facts.Sources
-	k.survey(rule, known)
-	facts = k.source.Facts(rule, known.clones)
-	facts.Sources = known.sources
-	return facts
-}
-
-func (k *Keeper) survey(rule string, known *record) {
-	began := k.clock.Now()
-	known.dirty = false
-	known.clones = k.source.Survey(rule)
-	known.surveyed = k.clock.Now()
-	known.cost = known.surveyed.Sub(began)
+	return loop.Sooner(again, Interval), unlessBehind(err)
 }

@@ -29,11 +29,14 @@ func NewWorld(change ...func(*decide.World)) decide.World {
 	return world
 }
 
+// ByToken returns a user who has a UID, as the user of a service account's token has.
+func ByToken(name string) decide.User { return decide.User{Name: name, UID: "uid"} }
+
 // Update is an update of the source of protecttest.BlogRule.
 func Update(user string, before, after *object.Full) decide.Request {
 	return decide.Request{
 		Operation: spec.Update, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
-		User: decide.User{Name: user}, Old: before, New: after,
+		User: ByToken(user), Old: before, New: after,
 	}
 }
 
@@ -41,7 +44,7 @@ func Update(user string, before, after *object.Full) decide.Request {
 func Remove(user string) decide.Request {
 	return decide.Request{
 		Operation: spec.Delete, Kind: object.Secret, Namespace: "platform", Name: "blogsecret",
-		User: decide.User{Name: user}, Old: protecttest.NewSecret(),
+		User: ByToken(user), Old: protecttest.NewSecret(),
 	}
 }
 
@@ -49,7 +52,7 @@ func Remove(user string) decide.Request {
 func RemoveNamespace(user, name string) decide.Request {
 	return decide.Request{
 		Operation: spec.Delete, Kind: spec.KindNamespace, Namespace: name, Name: name,
-		User: decide.User{Name: user}, Old: protecttest.NewNamespace(name),
+		User: ByToken(user), Old: protecttest.NewNamespace(name),
 	}
 }
 

@@ -9,8 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -24,7 +30,7 @@ const (
 	// HeadwaterUser is who Headwater is to the API server.
 	HeadwaterUser = "system:serviceaccount:headwater:headwater"
 	// Soon bounds how long a test waits for a state.
-	Soon = 10 * time.Second
+	Soon = time.Minute
 )
 
 // NewRule returns a defaulted rule for one source, after change.
@@ -104,12 +110,49 @@ type Events []events.Event
 // Record adds event.
 func (e *Events) Record(event events.Event) { *e = append(*e, event) }
 
+// RecordDenial adds event.
+func (e *Events) RecordDenial(event events.Event) { e.Record(event) }
+
 // Background runs work until the test ends, and waits for it.
 func Background(t *testing.T, work func(context.Context) error) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- work(t.Context()) }()
 	t.Cleanup(func() { require.NoError(t, <-done) })
+}
+
+// NewClient is a fake API server whose watches begin with what is there: an informer would
+// else never see what is written between its list and its watch.
+func NewClient(objects ...runtime.Object) *fake.Clientset {
+	client := fake.NewClientset(objects...)
+	client.PrependWatchReactor("*", func(action k8stesting.Action) (bool, watch.Interface, error) {
+		resource, namespace := action.GetResource(), action.GetNamespace()
+		later, err := client.Tracker().Watch(resource, namespace)
+		if err != nil {
+			return true, nil, err
+		}
+		all := watch.NewRaceFreeFake()
+		list, err := client.Tracker().List(resource, kindOf(resource), namespace)
+		if err == nil {
+			err = meta.EachListItem(list, func(object runtime.Object) error { all.Add(object); return nil })
+		}
+		go func() {
+			for event := range later.ResultChan() {
+				all.Action(event.Type, event.Object)
+			}
+		}()
+		return true, all, err
+	})
+	return client
+}
+
+func kindOf(resource schema.GroupVersionResource) schema.GroupVersionKind {
+	for kind := range scheme.Scheme.AllKnownTypes() {
+		if plural, _ := meta.UnsafeGuessKindToResource(kind); plural == resource {
+			return kind
+		}
+	}
+	return schema.GroupVersionKind{}
 }
 
 // Writes returns the verbs of the writes to resource, or to all if it is empty.

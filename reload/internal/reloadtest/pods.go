@@ -4,6 +4,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // Web is Deployment team/web, which reads a key of Secret base.
@@ -38,4 +41,19 @@ func ProjectedVolume(volume string, sources ...corev1.VolumeProjection) corev1.V
 // Mounting is a container with these mounts.
 func Mounting(mounts ...corev1.VolumeMount) []corev1.Container {
 	return []corev1.Container{{Name: "app", VolumeMounts: mounts}}
+}
+
+// UID is that of an object of tests.
+const UID = types.UID("5d1c7a1e")
+
+// Pod is a pod that runs, as a cache has it, after edit.
+func Pod(edit ...func(*workload.Pod)) *workload.Pod {
+	pod := &workload.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: UID, CreationTimestamp: metav1.NewTime(Birth)},
+		Bound:      true, Phase: corev1.PodRunning,
+	}
+	for _, e := range edit {
+		e(pod)
+	}
+	return pod
 }

@@ -16,16 +16,16 @@ const (
 // Step does something in one namespace.
 type Step func(ctx context.Context, namespace string) error
 
-// Restored waits until somebody else has mended the damage.
+// Restored waits until somebody else has repaired the damage.
 func (s *Stream) Restored(by watch.EventType) Step {
 	return func(ctx context.Context, namespace string) error {
-		mended := Happens(by, namespace)
-		return s.Until(ctx, func(event watch.Event) bool { return mended(event) && !IsTampered(event) })
+		repaired := Happens(by, namespace)
+		return s.Until(ctx, func(event watch.Event) bool { return repaired(event) && !IsTampered(event) })
 	}
 }
 
-// Mended mends the damage once it is seen, and waits until that is seen.
-func (s *Stream) Mended(damage watch.EventType, repair Step, by watch.EventType) Step {
+// Repaired repairs the damage once it is seen, and waits until that is seen.
+func (s *Stream) Repaired(damage watch.EventType, repair Step, by watch.EventType) Step {
 	return func(ctx context.Context, namespace string) error {
 		if err := s.Until(ctx, Happens(damage, namespace)); err != nil {
 			return err

@@ -170,16 +170,16 @@ func (s *stage) heals(ctx context.Context, ours, own *measure.Stream) error {
 	samples := min(s.options.samples, s.options.clones)
 	err := s.compare(ctx, cloneEdited, samples,
 		s.healing(&next, s.edits(shared), restored(ours, measure.IsTampered)),
-		s.healing(&next, s.edits(bare), own.Mended(watch.Modified, s.rewrites, watch.Modified)), s.results.Spreads)
+		s.healing(&next, s.edits(bare), own.Repaired(watch.Modified, s.rewrites, watch.Modified)), s.results.Spreads)
 	if err != nil {
 		return err
 	}
 	return s.compare(ctx, cloneDeleted, samples,
 		s.healing(&next, s.deletes(shared), restored(ours, isDeleted)),
-		s.healing(&next, s.deletes(bare), own.Mended(watch.Deleted, s.recreates, watch.Added)), s.results.Spreads)
+		s.healing(&next, s.deletes(bare), own.Repaired(watch.Deleted, s.recreates, watch.Added)), s.results.Spreads)
 }
 
-// restored waits until the damage is seen, and then that it is mended: a
+// restored waits until the damage is seen, and then that it is repaired: a
 // controller may have written to the clone for other reasons before.
 func restored(events *measure.Stream, damaged func(watch.Event) bool) measure.Step {
 	return func(ctx context.Context, namespace string) error {

@@ -43,13 +43,16 @@ func (o options) explain() string {
 }
 
 func (o options) sourceNamespace() string { return o.prefix + "-src" }
-func (o options) crowdNamespace() string  { return o.prefix + "-crowd" }
+
+func (o options) crowdNamespace() string { return o.prefix + "-crowd" }
 
 // targets begins the names of namespaces that get clones.
-func (o options) targets() string     { return o.prefix + "-t-" }
+func (o options) targets() string { return o.prefix + "-t-" }
+
 func (o options) target(i int) string { return fmt.Sprintf("%s%05d", o.targets(), i) }
 
 // shared is the Secret that the controller works on, bare that of the floors.
 // Their names are the run's own, so that no other Secret is read.
 func (o options) shared() string { return o.prefix + "-shared" }
-func (o options) bare() string   { return o.prefix + "-bare" }
+
+func (o options) bare() string { return o.prefix + "-bare" }

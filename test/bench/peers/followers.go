@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // followers are objects of one kind that use a Secret, and by what it shows that
@@ -41,7 +41,7 @@ func (s *stage) templates(ctx context.Context) error {
 	return s.follow(ctx, name, followers{
 		resource: "deployments", client: s.client.AppsV1().RESTClient(),
 		create: func(ctx context.Context, name, secret string) error {
-			deployment := harness.Deployment(s.options.crowdNamespace(), name, 0, harness.ByEnv(secret, "version"))
+			deployment := lab.Deployment(s.options.crowdNamespace(), name, 0, lab.ByEnv(secret, "version"))
 			deployment.Annotations = s.options.preset.workload
 			_, err := api.Create(ctx, deployment, metav1.CreateOptions{})
 			return err
@@ -74,7 +74,7 @@ func (s *stage) pods(ctx context.Context) error {
 	return s.follow(ctx, name, followers{
 		resource: "pods", client: s.client.CoreV1().RESTClient(),
 		create: func(ctx context.Context, name, secret string) error {
-			spec := harness.ByVolume(secret)
+			spec := lab.ByVolume(secret)
 			spec.NodeName, spec.HostNetwork = s.options.node, false
 			spec.Containers[0].Image, spec.Containers[0].ImagePullPolicy = s.options.image, corev1.PullIfNotPresent
 			meta := metav1.ObjectMeta{Name: name, Annotations: s.options.preset.workload}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/test/bench/measure"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.Run(m, cluster.Options{})) }
@@ -39,6 +39,7 @@ func play(t *testing.T, o options) []string {
 }
 
 func TestWithoutAControllerNothingEverHappens(t *testing.T) {
+	t.Parallel()
 	rows := play(t, options{prefix: "nobody", within: 3 * time.Second})
 	require.Len(t, rows, 5)
 	for _, row := range rows {
@@ -49,15 +50,16 @@ func TestWithoutAControllerNothingEverHappens(t *testing.T) {
 }
 
 func TestHeadwaterIsTimedLikeAnyOther(t *testing.T) {
-	c, o := cluster.Shared(t), options{prefix: "any", name: "headwater", within: harness.Timeout}
+	t.Parallel()
+	c, o := cluster.Shared(t), options{prefix: "any", name: "headwater", within: lab.Timeout}
 	require.NoError(t, o.choose())
-	require.NoError(t, harness.Apply(t.Context(), c.Config(), "../../../deploy/rbac.yaml"))
+	require.NoError(t, lab.Install(t.Context(), c.Config(), "../../../deploy/rbac.yaml"))
 	binary, err := filepath.Abs("../../../bin/headwater")
 	require.NoError(t, err)
-	run := harness.Options{Binary: binary, Dir: t.TempDir(), Config: filepath.Join(t.TempDir(), "config.yaml"), Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	run := lab.Options{Binary: binary, Dir: t.TempDir(), Config: filepath.Join(t.TempDir(), "config.yaml"), Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	require.NoError(t, os.WriteFile(run.Config, []byte(o.preset.setup), 0o600))
-	require.NoError(t, c.KubeconfigFor(run.Kubeconfig, harness.ServiceAccount))
-	headwater, err := harness.Start(run)
+	require.NoError(t, c.KubeconfigFor(run.Kubeconfig, lab.ServiceAccount))
+	headwater, err := lab.Start(run)
 	require.NoError(t, err)
 	t.Cleanup(headwater.Stop)
 	require.NoError(t, headwater.Ready(t.Context()))

@@ -22,7 +22,7 @@ func kinds() []string { return []string{clones, repairs, templates, pods} }
 // the run in all that is said of a preset.
 type marks map[string]string
 
-// preset is how a controller is told to do the work.
+// preset is how a controller is configured to do the work.
 type preset struct {
 	// does are the kinds of rows that it answers for.
 	does []string

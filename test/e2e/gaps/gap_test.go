@@ -1,7 +1,10 @@
+// Package gaps holds the end-to-end tests of what happens while Headwater cannot
+// see it: it is cut off, or there is no API server.
 package gaps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // gap is what happens while Headwater cannot see it. Sources and namespaces are
@@ -49,8 +52,7 @@ func newGap(e *env, prefix string) *gap {
 	e.Secret(g.in("src"), "edited", map[string]string{"k": "v1"})
 	e.Secret(g.in("src"), "doomed", map[string]string{"k": "v1"})
 	still := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "still"}, Data: map[string]string{"k": "v1"}}
-	_, err := e.Admin.CoreV1().ConfigMaps(g.in("src")).Create(e.Context(), still, metav1.CreateOptions{})
-	require.NoError(e, err)
+	e.Create(g.in("src"), still)
 	return g
 }
 
@@ -62,7 +64,7 @@ func (g *gap) rules() string {
 }
 
 // begins waits until every clone is there and nothing is left to do.
-func (g *gap) begins(h *harness.Headwater) {
+func (g *gap) begins(h *lab.Headwater) {
 	g.Helper()
 	want := map[string]string{}
 	for _, namespace := range []string{"src", "drift", "lost", "same", "taken", "unmatched", "gone"} {
@@ -112,7 +114,7 @@ func (g *gap) passes() {
 
 // closes waits for what must be the outcome, and checks that it took no write
 // too many and that what could stay in place did.
-func (g *gap) closes(h *harness.Headwater) {
+func (g *gap) closes(h *lab.Headwater) {
 	g.Helper()
 	g.hold(map[string]string{
 		"src/edited": "v2", "src/still": "v1",
@@ -157,10 +159,7 @@ func (g *gap) hold(want map[string]string) {
 	g.Helper()
 	g.Eventually(func(context.Context) error {
 		got, _, err := g.look()
-		if err == nil && !maps.Equal(got, want) {
-			err = fmt.Errorf("there are %v, want %v", got, want)
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(!maps.Equal(got, want), "there are %v, want %v", got, want))
 	})
 }
 

@@ -2,9 +2,11 @@ package gaps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,15 +20,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // Invariant 1.
 func TestACutOffLosesNothing(t *testing.T) {
 	g := newGap(newEnv(t), "cut")
 	o := g.Options(g.rules())
-	o.Args = []string{e2e.Alone}
+	o.Args = []string{lab.Alone}
 	proxy := g.Proxy(o)
 	h := g.Launch(o)
 	g.begins(h)
@@ -39,7 +40,7 @@ func TestACutOffLosesNothing(t *testing.T) {
 func TestADeadConnectionIsNoticed(t *testing.T) {
 	g := newGap(newEnv(t), "dead")
 	o := g.Options(g.rules())
-	o.Args = []string{e2e.Alone}
+	o.Args = []string{lab.Alone}
 	o.Env = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=1"}
 	proxy := g.Proxy(o)
 	h := g.Launch(o)
@@ -60,15 +61,15 @@ func TestACutOffLeaderEndsAndItsSuccessorCatchesUp(t *testing.T) {
 	g.begins(h)
 	proxy.Hold()
 	g.passes()
-	require.Contains(t, e2e.Ends(t, h), "lost the leader lease")
-	ended := time.Now()
-	lease, err := g.Admin.CoordinationV1().Leases(harness.Namespace).Get(t.Context(), "headwater", metav1.GetOptions{})
+	require.Contains(t, lab.Ends(t, h), "lost the leader lease")
+	log, err := os.Stat(h.LogFile) // whose last line says so; this test may notice later
 	require.NoError(t, err)
+	lease := lab.Read(t, g.Admin.CoordinationV1().Leases(lab.Namespace).Get, "headwater")
 	require.EqualValues(t, 13, *lease.Spec.LeaseDurationSeconds)
-	require.Less(t, ended.Sub(lease.Spec.RenewTime.Time), 13*time.Second, "another may lead by now")
+	require.Less(t, log.ModTime().Sub(lease.Spec.RenewTime.Time), 13*time.Second, "another may lead by now")
 	require.NoError(t, proxy.Restore())
 	// It would run out by itself, later.
-	require.NoError(t, g.Admin.CoordinationV1().Leases(harness.Namespace).Delete(t.Context(), "headwater", metav1.DeleteOptions{}))
+	require.NoError(t, g.Admin.CoordinationV1().Leases(lab.Namespace).Delete(t.Context(), "headwater", metav1.DeleteOptions{}))
 	o.Name += "-again"
 	g.closes(g.Launch(o))
 }
@@ -76,21 +77,20 @@ func TestACutOffLeaderEndsAndItsSuccessorCatchesUp(t *testing.T) {
 func TestAnOutageOfTheAPIServerLosesNothing(t *testing.T) {
 	t.Parallel() // on a cluster of its own
 	c := cluster.ForTest(t, cluster.Options{Args: map[string][]string{cluster.APIServer: {"--etcd-compaction-interval=1s"}}})
-	t.Run("after which resourceVersions have expired", func(t *testing.T) { expiry(&env{e2e.On(t, c)}) })
-	t.Run("in the middle of a fan-out", func(t *testing.T) { interruption(&env{e2e.On(t, c)}) })
+	t.Run("after which resourceVersions have expired", func(t *testing.T) { expiry(&env{lab.On(t, c)}) })
+	t.Run("in the middle of a fan-out", func(t *testing.T) { interruption(&env{lab.On(t, c)}) })
 }
 
 func expiry(e *env) {
 	g := newGap(e, "expired")
 	o := g.Options(g.rules())
-	o.Args = []string{e2e.Alone}
+	o.Args = []string{lab.Alone}
 	proxy := g.Proxy(o)
 	h := g.Launch(o)
 	g.begins(h)
 	// Were it cut off, it would try in vain, and then long not try again.
 	proxy.Hold()
-	namespaces, err := g.Admin.CoreV1().Namespaces().List(g.Context(), metav1.ListOptions{})
-	require.NoError(g, err)
+	namespaces := lab.List(g, g.Admin.CoreV1().Namespaces().List, metav1.ListOptions{})
 	seen := namespaces.ResourceVersion // Headwater has seen nothing later
 	g.passes()
 	require.NoError(g, g.Cluster.RestartAPIServer(g.Context())) // it forgets what it had in memory
@@ -107,10 +107,7 @@ func (g *gap) relisted() {
 	g.Helper()
 	g.Eventually(func(context.Context) error {
 		resumed, relisted := g.watches()
-		if len(resumed) == 0 || !maps.Equal(resumed, relisted) {
-			return fmt.Errorf("resumed: %v, listed again: %v", resumed, relisted)
-		}
-		return nil
+		return lab.ErrorIf(len(resumed) == 0 || !maps.Equal(resumed, relisted), "resumed: %v, listed again: %v", resumed, relisted)
 	})
 }
 
@@ -119,7 +116,7 @@ func (g *gap) relisted() {
 func (g *gap) watches() (resumed, relisted map[string]bool) {
 	g.Helper()
 	watches, err := g.Cluster.Since(g.Context(), g.mark, func(r cluster.Request) bool {
-		return r.User == harness.ServiceAccount && r.Verb == "watch"
+		return r.User == lab.ServiceAccount && r.Verb == "watch"
 	})
 	require.NoError(g, err)
 	resumed, relisted = map[string]bool{}, map[string]bool{}
@@ -165,13 +162,14 @@ func (g *gap) expired(ctx context.Context, resourceVersion string) error {
 const fanOut = 200
 
 func interruption(e *env) {
-	require.NoError(e, harness.EnsureNamespace(e.Context(), e.Admin, "fan-src", nil))
+	require.NoError(e, lab.EnsureNamespace(e.Context(), e.Admin, "fan-src", nil))
 	for i := range fanOut {
-		require.NoError(e, harness.EnsureNamespace(e.Context(), e.Admin, fmt.Sprintf("fan-%03d", i), nil))
+		require.NoError(e, lab.EnsureNamespace(e.Context(), e.Admin, fmt.Sprintf("fan-%03d", i), nil))
 	}
 	e.Secret("fan-src", "shared", map[string]string{"k": "v1"})
-	o := e.Options(e2e.OneRule("fan"))
-	o.Args = []string{e2e.Alone, "--workers=2"} // few, so that the fan-out takes its time
+	o := e.Options(lab.OneRule("fan"))
+	o.Args = []string{lab.Alone, "--workers=2"} // few, so that the fan-out takes its time
+	proxy := e.Proxy(o)
 	h := e.Launch(o)
 	uids := e.fannedOut("v1")
 	failures := func() float64 {
@@ -191,14 +189,11 @@ func interruption(e *env) {
 		e.Run(sentence, func(t *testing.T) {
 			e.Settled(h)
 			mark, before := e.Cluster.Mark(), failures()
+			proxy.Slow(200 * time.Millisecond) // on any machine
 			e.Edit("fan-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte(sentence) })
-			e.Eventually(func(context.Context) error {
-				if len(e.Writes(mark)) < fanOut/10 {
-					return fmt.Errorf("hardly begun")
-				}
-				return nil
-			})
+			e.Eventually(func(context.Context) error { return lab.ErrorIf(len(e.Writes(mark)) < fanOut/10, "hardly begun") })
 			require.NoError(t, restart())
+			proxy.Slow(0)
 			require.Equal(t, uids, e.fannedOut(sentence), "a clone was recreated")
 			require.Greater(t, failures(), before, "the fan-out was over before the API server was down")
 			accepted := map[string]int{}
@@ -228,22 +223,16 @@ func (e *env) fannedOut(value string) map[string]types.UID {
 				uids[secret.Namespace] = secret.UID
 			}
 		}
-		if len(uids) != fanOut+1 {
-			return fmt.Errorf("%d of %d hold %q", len(uids), fanOut+1, value)
-		}
-		return nil
+		return lab.ErrorIf(len(uids) != fanOut+1, "%d of %d hold %q", len(uids), fanOut+1, value)
 	})
 	return uids
 }
 
 // says waits until the process has logged text.
-func (g *gap) says(h *harness.Headwater, text string) {
+func (g *gap) says(h *lab.Headwater, text string) {
 	g.Helper()
 	g.Eventually(func(context.Context) error {
 		log, err := h.Log()
-		if err == nil && !strings.Contains(log, text) {
-			err = fmt.Errorf("it has not said %q", text)
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(!strings.Contains(log, text), "it has not said %q", text))
 	})
 }

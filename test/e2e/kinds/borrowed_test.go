@@ -2,7 +2,6 @@ package kinds
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -12,15 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // borrower makes a Deployment that is scaled down, and a Rollout of its name
 // that runs its pod template.
 func (k kind) borrower(namespace, name string, replicas int64) {
 	k.Helper()
-	k.Deployment(namespace, name, harness.ByEnv("shared", "used"), nil)
+	k.Deployment(namespace, name, lab.ByEnv("shared", "used"), nil)
 	k.create(namespace, name, fmt.Sprintf("spec: {replicas: %d, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: %s}}", replicas, name))
 	k.borrowed(namespace, name, replicas)
 }
@@ -38,21 +36,18 @@ func (k kind) borrowed(namespace, name string, replicas int64) {
 // base is the Deployment of that name.
 func (k kind) base(namespace, name string) *appsv1.Deployment {
 	k.Helper()
-	deployment, err := k.Admin.AppsV1().Deployments(namespace).Get(k.Context(), name, metav1.GetOptions{})
-	require.NoError(k, err)
+	deployment := lab.Read(k, k.Admin.AppsV1().Deployments(namespace).Get, name)
 	return deployment
 }
 
 func TestRolloutsThatBorrowTheirTemplatesTakeTurns(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("turns")
+	e, namespace := newStage(t, "turns")
 	rollouts := e.kind("argoproj.io", "v1alpha1", "Rollout")
 	rollouts.install()
 	rollouts.borrower(namespace, "web", 2)
 	rollouts.borrower(namespace, "api", 2)
 	e.Sections = "reload: {maxConcurrentRollouts: 1}\n"
-	h := e.Start(e2e.ReloadRule("turns"))
-	e.Cloned("turns", "used", "1")
+	h := e.Reloads("turns")
 	stamps := e.Adopted(h, namespace, "web", "api")
 	rollouts.borrowed(namespace, "web", 2) // to the API server a baseline makes another generation
 	rollouts.borrowed(namespace, "api", 2)
@@ -60,9 +55,13 @@ func TestRolloutsThatBorrowTheirTemplatesTakeTurns(t *testing.T) {
 	e.Change("turns", "used", "2")
 	e.Waits(h, 1, "rollouts")
 	first, second := "web", "api"
-	if e.Stamps(namespace)["Deployment/"+first] == "" {
-		first, second = second, first
-	}
+	e.Eventually(func(context.Context) error {
+		now := e.Stamps(namespace)
+		if now["Deployment/"+first] == "" {
+			first, second = second, first
+		}
+		return lab.ErrorIf(now["Deployment/"+first] == "", "none was restarted")
+	})
 	e.Restarted(namespace, stamps, "Deployment/"+first)
 	rollouts.borrowed(namespace, first, 2)
 	e.Restarted(namespace, stamps, "Deployment/"+first, "Deployment/"+second)
@@ -77,8 +76,7 @@ func TestANewVersionOfABorrowedTemplateWithItsConfigurationIsRolledOutOnce(t *te
 	rollouts.install()
 	rollouts.borrower(namespace, "web", 2)
 	rollouts.pods(namespace, "web", "one", 2)
-	h := e.Start(e2e.ReloadRule("once"))
-	e.Cloned("once", "used", "1")
+	h := e.Reloads("once")
 	stamps := e.Adopted(h, namespace, "web")
 	rollouts.borrowed(namespace, "web", 2)
 	adopted := rollouts.base(namespace, "web").Annotations[mark.Baseline]
@@ -86,18 +84,17 @@ func TestANewVersionOfABorrowedTemplateWithItsConfigurationIsRolledOutOnce(t *te
 	_, err := e.Admin.AppsV1().Deployments(namespace).Patch(t.Context(), "web", types.MergePatchType,
 		[]byte(`{"spec":{"template":{"metadata":{"labels":{"version":"2"}}}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
+	e.Settled(h) // it has seen that
 	e.Change("once", "used", "2")
 	e.Waits(h, 1, "owner")
 	e.SecondLater()
 	rollouts.pods(namespace, "web", "two", 2)
 	rollouts.withoutPods(namespace, "web", "one")
+	e.Settled(h) // it has seen these pods: a controller says that a rollout is over long after
 	rollouts.borrowed(namespace, "web", 2)
 	e.Waits(h, 0, "owner")
 	e.Eventually(func(context.Context) error {
-		if rollouts.base(namespace, "web").Annotations[mark.Baseline] == adopted {
-			return errors.New("the baseline is as before")
-		}
-		return nil
+		return lab.ErrorIf(rollouts.base(namespace, "web").Annotations[mark.Baseline] == adopted, "the baseline is as before")
 	})
 	e.Restarted(namespace, stamps)
 }

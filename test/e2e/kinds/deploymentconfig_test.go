@@ -9,18 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
 )
 
 // No OpenShift runs here: its API server serves the kind by itself, without a
 // definition, which is looked for at intervals.
 func TestDeploymentConfigsTakeTurnsAndMayBeLeftAlone(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("openshift")
+	e, namespace := newStage(t, "openshift")
 	configs := e.kind("apps.openshift.io", "v1", "DeploymentConfig")
 	e.Sections = "reload: {maxConcurrentRollouts: 1}\n"
-	h := e.Start(e2e.ReloadRule("openshift"))
-	e.Cloned("openshift", "used", "1")
+	h := e.Reloads("openshift")
 	configs.standing(h, "Absent")
 	configs.install()
 	configs.standing(h, "Full")
@@ -48,7 +45,7 @@ func TestDeploymentConfigsTakeTurnsAndMayBeLeftAlone(t *testing.T) {
 			return err
 		}
 		e.Eventually(so)
-		e.Holds(e2e.Settle, so)
+		e.Stays(so)
 		return names
 	}
 

@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // kind is a kind that a test installs. Nothing reconciles its objects.
@@ -57,11 +56,11 @@ spec:
     schema: {openAPIV3Schema: %s}
 `, k.GroupResource(), k.Group, k.name, k.Resource, k.Version, schema))
 	k.Eventually(func(ctx context.Context) error {
-		_, err := k.Dynamic().Resource(e2e.Definitions()).Create(ctx, definition, metav1.CreateOptions{})
+		_, err := k.Dynamic().Resource(lab.Definitions()).Create(ctx, definition, metav1.CreateOptions{})
 		return err
 	})
 	k.Cleanup(func() {
-		_ = k.Dynamic().Resource(e2e.Definitions()).Delete(context.WithoutCancel(k.Context()), definition.GetName(), metav1.DeleteOptions{})
+		_ = k.Dynamic().Resource(lab.Definitions()).Delete(context.WithoutCancel(k.Context()), definition.GetName(), metav1.DeleteOptions{})
 	})
 	k.Eventually(func(ctx context.Context) error {
 		_, err := k.Dynamic().Resource(k.GroupVersionResource).List(ctx, metav1.ListOptions{})
@@ -72,38 +71,27 @@ spec:
 // remove removes the kind, and with it every object.
 func (k kind) remove() {
 	k.Helper()
-	require.NoError(k, k.Dynamic().Resource(e2e.Definitions()).Delete(k.Context(), k.GroupResource().String(), metav1.DeleteOptions{}))
+	require.NoError(k, k.Dynamic().Resource(lab.Definitions()).Delete(k.Context(), k.GroupResource().String(), metav1.DeleteOptions{}))
 	k.Eventually(func(ctx context.Context) error {
-		_, err := k.Dynamic().Resource(e2e.Definitions()).Get(ctx, k.GroupResource().String(), metav1.GetOptions{})
-		return harness.Gone(err)
+		_, err := k.Dynamic().Resource(lab.Definitions()).Get(ctx, k.GroupResource().String(), metav1.GetOptions{})
+		return lab.Gone(err)
 	})
 }
 
 // grant lets Headwater work with the kind; the returned function takes it back.
 func (k kind) grant() (revoke func()) {
 	k.Helper()
-	return k.grantTo(harness.ServiceAccount)
+	return k.grantTo(lab.ServiceAccount)
 }
 
 func (k kind) grantTo(user string) (revoke func()) {
 	k.Helper()
 	name := user + "-" + k.Resource
-	_, err := k.Admin.RbacV1().ClusterRoles().Create(k.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{k.Group}, Resources: []string{k.Resource}, Verbs: []string{"get", "list", "watch", "patch"},
-		}},
-	}, metav1.CreateOptions{})
-	require.NoError(k, err)
-	_, err = k.Admin.RbacV1().ClusterRoleBindings().Create(k.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}, metav1.CreateOptions{})
-	require.NoError(k, err)
+	k.ClusterRole(name, rbacv1.PolicyRule{APIGroups: []string{k.Group}, Resources: []string{k.Resource}, Verbs: []string{"get", "list", "watch", "patch"}})
+	k.Grant("", name, user)
 	revoke = func() {
 		ctx := context.WithoutCancel(k.Context())
-		_ = k.Admin.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{})
+		_ = k.Admin.RbacV1().ClusterRoleBindings().Delete(ctx, strings.ReplaceAll(user+"-"+name, ":", "-"), metav1.DeleteOptions{})
 		_ = k.Admin.RbacV1().ClusterRoles().Delete(ctx, name, metav1.DeleteOptions{})
 	}
 	k.Cleanup(revoke)
@@ -173,7 +161,7 @@ func (k kind) stamped(namespace, name, before string, path ...string) {
 }
 
 // standing waits until Headwater says so of the kind.
-func (k kind) standing(h *harness.Headwater, standing string) {
+func (k kind) standing(h *lab.Headwater, standing string) {
 	k.Helper()
 	group := schema.GroupKind{Group: k.Group, Kind: k.name}
 	k.HasMetric(h, 1, "headwater_reload_kinds", map[string]string{"kind": group.String(), "standing": standing})

@@ -1,3 +1,5 @@
+// Package kinds holds the end-to-end tests of workloads of custom kinds and of
+// custom resources that hold a copied value.
 package kinds
 
 import (
@@ -14,8 +16,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // podReading is the content of a pod template that reads key used of Secret
@@ -25,11 +26,9 @@ const podReading = `{metadata: {labels: {app: x}}, spec: {containers: [{name: ap
 // No Argo controller runs here: what is shown is that the Rollout, of Argo's
 // group and kind, gets the stamp on its pod template for which one would roll it.
 func TestRolloutsArePickedUpWhenTheirKindIsInstalled(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("rollouts")
+	e, namespace := newStage(t, "rollouts")
 	rollouts := e.kind("argoproj.io", "v1alpha1", "Rollout")
-	h := e.Start(e2e.ReloadRule("rollouts"))
-	e.Cloned("rollouts", "used", "1")
+	h := e.Reloads("rollouts")
 	rollouts.standing(h, "Absent")
 
 	for _, value := range []string{"2", "3"} {
@@ -49,22 +48,21 @@ func TestRolloutsArePickedUpWhenTheirKindIsInstalled(t *testing.T) {
 		rollouts.remove()
 		rollouts.standing(h, "Absent")
 	}
-	quiet := e.Cluster.Mark()
-	e.Holds(e2e.Settle, e.NoWrites(quiet))
-	require.LessOrEqual(t, len(e.asked(quiet, "argoproj.io")), 6, "what is not there is not asked for time and again")
+	began, quiet := time.Now(), e.Cluster.Mark()
+	e.Stays(e.NoWrites(quiet))
+	asked, took := len(e.asked(quiet, "argoproj.io")), time.Since(began)
+	require.LessOrEqual(t, asked, 6*int(1+took/(2*lab.Settle)), "what is not there is not asked for time and again")
 }
 
 func TestRolloutThatBorrowsItsTemplateIsRestartedByTheDeployment(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("borrowed")
+	e, namespace := newStage(t, "borrowed")
 	rollouts := e.kind("argoproj.io", "v1alpha1", "Rollout")
 	rollouts.install()
-	e.Deployment(namespace, "base", harness.ByEnv("shared", "used"), nil) // scaled down
+	e.Deployment(namespace, "base", lab.ByEnv("shared", "used"), nil) // scaled down
 	rollouts.create(namespace, "web", "spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: base}}")
 	rollouts.create(namespace, "odd", "spec: {workloadRef: {apiVersion: v1, kind: PodTemplate, name: base}}")
 	start := e.Cluster.Mark()
-	h := e.Start(e2e.ReloadRule("borrowed"))
-	e.Cloned("borrowed", "used", "1")
+	h := e.Reloads("borrowed")
 	e.Settled(h)
 	before, stamps := e.Cluster.Mark(), e.Stamps(namespace)
 	e.Change("borrowed", "used", "2")
@@ -76,8 +74,7 @@ func TestRolloutThatBorrowsItsTemplateIsRestartedByTheDeployment(t *testing.T) {
 }
 
 func TestWhatControlsAWorkloadIsStampedInItsPlace(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("declared")
+	e, namespace := newStage(t, "declared")
 	apps := e.kind("example.com", "v1", "App")
 	apps.install()
 	apps.grant()
@@ -90,8 +87,7 @@ func TestWhatControlsAWorkloadIsStampedInItsPlace(t *testing.T) {
 	bare := apps.create(namespace, "bare", "spec: {replicas: 1}")
 	e.controlledDeployment(namespace, "bare-child", bare)
 
-	h := e.Start(e2e.ReloadRule("declared"))
-	e.Cloned("declared", "used", "1")
+	h := e.Reloads("declared")
 	whole, added := apps.adopted(namespace, "whole"), apps.adopted(namespace, "adding")
 	e.Settled(h)
 	before, stamps := e.Cluster.Mark(), e.Stamps(namespace)
@@ -106,22 +102,20 @@ func TestWhatControlsAWorkloadIsStampedInItsPlace(t *testing.T) {
 
 	h.Stop()
 	again := e.Cluster.Mark()
-	e.Settled(e.Start(e2e.ReloadRule("declared")))
+	e.Settled(e.Start(lab.ReloadRule("declared")))
 	require.Empty(t, e.Writes(again), "a restart of Headwater with nothing changed writes nothing")
 }
 
 // The test plays the operator: it puts back whatever somebody changes.
 func TestOperatorThatTakesTheStampOffIsNotFought(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("reverting")
+	e, namespace := newStage(t, "reverting")
 	widgets := e.kind("example.com", "v1", "Widget")
 	widgets.install()
 	owner := widgets.create(namespace, "widget", "")
 	e.controlledDeployment(namespace, "web", owner)
 	stop := e.revert(namespace, "web")
 	defer stop()
-	h := e.Start(e2e.ReloadRule("reverting"))
-	e.Cloned("reverting", "used", "1")
+	h := e.Reloads("reverting")
 	e.Settled(h)
 	for _, value := range []string{"2", "3"} {
 		before := e.Cluster.Mark()
@@ -135,7 +129,7 @@ func TestOperatorThatTakesTheStampOffIsNotFought(t *testing.T) {
 		e.Settled(h)
 		require.Len(t, e.writesTo(before, "deployments"), 1, "one try per change")
 	}
-	note := e.HasEvent(namespace, "web", "StampReverted")
+	note := e.HasEvent(namespace, "web", "RestartReverted")
 	require.Contains(t, note, "Widget.example.com/widget")
 	require.Contains(t, note, "reload.workloads")
 	reverted, err := h.Metric(t.Context(), "headwater_reload_reverted_total", map[string]string{"kind": "Deployment"})
@@ -144,32 +138,29 @@ func TestOperatorThatTakesTheStampOffIsNotFought(t *testing.T) {
 }
 
 func TestStampThatTheSchemaDropsIsReported(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("dropped")
+	e, namespace := newStage(t, "dropped")
 	apps := e.kind("example.com", "v1", "App")
 	apps.installWith(`{type: object, properties: {spec: {type: object, properties: {template: {type: object, properties: {
     metadata: {type: object}, spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}}`)
 	apps.grant()
 	apps.create(namespace, "app", "spec: {template: "+podReading+"}")
 	e.Sections = "reload: {workloads: [{group: example.com, version: v1, kind: App}]}\n"
-	h := e.Start(e2e.ReloadRule("dropped"))
-	e.Cloned("dropped", "used", "1")
+	h := e.Reloads("dropped")
 	apps.adopted(namespace, "app")
 	e.Settled(h)
 	before := e.Cluster.Mark()
 	e.Change("dropped", "used", "2")
-	require.Contains(t, e.HasEvent(namespace, "app", "StampReverted"), "schema")
+	require.Contains(t, e.HasEvent(namespace, "app", "RestartReverted"), "schema")
 	e.Settled(h)
 	require.Len(t, e.writesTo(before, "apps"), 1)
 }
 
 func TestKindThatCannotBeReadHangsNothing(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("unreadable")
+	e, namespace := newStage(t, "unreadable")
 	apps := e.kind("example.com", "v1", "App")
 	e.Sections = "reload: {workloads: [{group: example.com, version: v1, kind: App}]}\n"
 
-	h := e.Start(e2e.ReloadRule("unreadable")) // nobody has granted the kind
+	h := e.Start(lab.ReloadRule("unreadable")) // nobody has granted the kind
 	apps.install()
 	owner := apps.create(namespace, "app", "spec: {template: "+podReading+"}")
 	e.controlledDeployment(namespace, "child", owner)
@@ -208,7 +199,7 @@ func (e *env) writesTo(mark cluster.Mark, resource string) []cluster.Request {
 func (e *env) asked(mark cluster.Mark, group string) []cluster.Request {
 	e.Helper()
 	requests, err := e.Cluster.Since(e.Context(), mark, func(r cluster.Request) bool {
-		return r.User == harness.ServiceAccount && strings.Contains(r.URI, "/apis/"+group)
+		return r.User == lab.ServiceAccount && strings.Contains(r.URI, "/apis/"+group)
 	})
 	require.NoError(e, err)
 	return requests
@@ -218,18 +209,28 @@ func (e *env) asked(mark cluster.Mark, group string) []cluster.Request {
 // used of Secret shared.
 func (e *env) controlledDeployment(namespace, name string, owner *unstructured.Unstructured) {
 	e.Helper()
-	deployment := harness.Deployment(namespace, name, 0, harness.ByEnv("shared", "used"))
+	deployment := lab.Deployment(namespace, name, 0, lab.ByEnv("shared", "used"))
 	deployment.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GroupVersionKind())}
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(e.Context(), deployment, metav1.CreateOptions{})
-	require.NoError(e, err)
+	e.Create(namespace, deployment)
 }
 
 // revert plays an operator that keeps a Deployment as it is now, until stop.
 func (e *env) revert(namespace, name string) (stop func()) {
 	e.Helper()
+	return e.operate(namespace, name, func(changed *appsv1.Deployment) bool {
+		reverts := changed.Annotations[mark.Baseline] != "" || isStamped(changed)
+		delete(changed.Annotations, mark.Baseline)
+		delete(changed.Annotations, mark.RestartedAt)
+		return reverts
+	})
+}
+
+// operate plays an operator that puts the template of a Deployment back as it is now whenever
+// reverts is true, which may change more, until stop.
+func (e *env) operate(namespace, name string, reverts func(changed *appsv1.Deployment) bool) (stop func()) {
+	e.Helper()
 	deployments := e.Admin.AppsV1().Deployments(namespace)
-	want, err := deployments.Get(e.Context(), name, metav1.GetOptions{})
-	require.NoError(e, err)
+	want := lab.Read(e, deployments.Get, name)
 	watch, err := deployments.Watch(e.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: want.ResourceVersion})
 	require.NoError(e, err)
 	done := make(chan struct{})
@@ -237,13 +238,11 @@ func (e *env) revert(namespace, name string) (stop func()) {
 		defer close(done)
 		for event := range watch.ResultChan() {
 			changed, ok := event.Object.(*appsv1.Deployment)
-			if !ok || changed.Annotations[mark.Baseline] == "" && changed.Spec.Template.Annotations[mark.RestartedFor] == "" {
+			if !ok || !reverts(changed) {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(e.Context()), 10*time.Second)
 			changed.Spec.Template = want.Spec.Template
-			delete(changed.Annotations, mark.Baseline)
-			delete(changed.Annotations, mark.RestartedAt)
 			_, _ = deployments.Update(ctx, changed, metav1.UpdateOptions{FieldManager: "operator"}) // a conflict comes again
 			cancel()
 		}
@@ -252,4 +251,23 @@ func (e *env) revert(namespace, name string) (stop func()) {
 		watch.Stop()
 		<-done
 	}
+}
+
+func isStamped(d *appsv1.Deployment) bool {
+	return d.Spec.Template.Annotations[mark.RestartedFor] != ""
+}
+
+// newStage is newEnv with the namespaces and the source of lab.ReloadRule.
+func newStage(t *testing.T, prefix string) (e *env, namespace string) {
+	t.Helper()
+	e = newEnv(t)
+	return e, e.Stage(prefix)
+}
+
+// onNode is newStage with a node for pods.
+func onNode(t *testing.T, prefix string) (e *env, namespace string) {
+	t.Helper()
+	e = newEnv(t)
+	e.Node(prefix + "-node")
+	return e, e.Stage(prefix)
 }

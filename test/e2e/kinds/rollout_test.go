@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // rolledOut plays the controller of the kind, which has replaced all pods.
@@ -60,8 +59,7 @@ func (k kind) stamps(ctx context.Context, namespace string) (names []string, err
 }
 
 func TestOnlySoManyOfWhateverKindRollOutAtATime(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("counted")
+	e, namespace := newStage(t, "counted")
 	rollouts, apps := e.kind("argoproj.io", "v1alpha1", "Rollout"), e.kind("example.com", "v1", "App")
 	rollouts.install()
 	apps.install()
@@ -76,8 +74,7 @@ func TestOnlySoManyOfWhateverKindRollOutAtATime(t *testing.T) {
 		kinds[name].rolledOut(namespace, name)
 	}
 	e.Sections = "reload: {maxConcurrentRollouts: 1, workloads: [{group: example.com, version: v1, kind: App}]}\n"
-	h := e.Start(e2e.ReloadRule("counted"))
-	e.Cloned("counted", "used", "1")
+	h := e.Reloads("counted")
 	for name, kind := range kinds {
 		kind.adopted(namespace, name)
 	}
@@ -97,7 +94,7 @@ func TestOnlySoManyOfWhateverKindRollOutAtATime(t *testing.T) {
 			return nil
 		}
 		e.Eventually(stamped)
-		e.Holds(e2e.Settle, stamped)
+		e.Stays(stamped)
 	}
 
 	e.Change("counted", "unused", "2")
@@ -119,25 +116,23 @@ func TestOnlySoManyOfWhateverKindRollOutAtATime(t *testing.T) {
 // by a ReplicaSet, else by itself. It waits until they have nodes.
 func (k kind) pods(namespace, name, hash string, replicas int32) {
 	k.Helper()
-	like := harness.Deployment(namespace, name, replicas, harness.ByEnv("shared", "used"))
+	like := lab.Deployment(namespace, name, replicas, lab.ByEnv("shared", "used"))
 	labels := map[string]string{"app": name, "rollouts-pod-template-hash": hash}
 	like.Spec.Template.Labels = labels
 	if k.name == "Rollout" {
-		_, err := k.Admin.AppsV1().ReplicaSets(namespace).Create(k.Context(), &appsv1.ReplicaSet{
+		k.Create(namespace, &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{Name: name + "-" + hash},
 			Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: like.Spec.Template},
-		}, metav1.CreateOptions{})
-		require.NoError(k, err)
+		})
 	} else {
 		owner, err := k.object(k.Context(), namespace, name)
 		require.NoError(k, err)
 		controller := metav1.NewControllerRef(owner, owner.GroupVersionKind())
 		for range replicas {
-			_, err := k.Admin.CoreV1().Pods(namespace).Create(k.Context(), &corev1.Pod{
+			k.Create(namespace, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-", Labels: labels, OwnerReferences: []metav1.OwnerReference{*controller}},
 				Spec:       like.Spec.Template.Spec,
-			}, metav1.CreateOptions{})
-			require.NoError(k, err)
+			})
 		}
 	}
 	k.bound(namespace, name, hash, int(replicas))
@@ -157,10 +152,7 @@ func (k kind) bound(namespace, name, hash string, want int) {
 				bound++
 			}
 		}
-		if bound != want {
-			return fmt.Errorf("%d pods have nodes, want %d", bound, want)
-		}
-		return nil
+		return lab.ErrorIf(bound != want, "%d pods have nodes, want %d", bound, want)
 	})
 }
 
@@ -184,24 +176,18 @@ func (k kind) withoutPods(namespace, name, hash string) {
 func (k kind) adoptedAgain(namespace, name, before string) {
 	k.Helper()
 	k.Eventually(func(context.Context) error {
-		if k.adopted(namespace, name) == before {
-			return errors.New("the baseline is as before")
-		}
-		return nil
+		return lab.ErrorIf(k.adopted(namespace, name) == before, "the baseline is as before")
 	})
 }
 
 func TestANewVersionOfWhateverKindWithItsConfigurationIsRolledOutOnce(t *testing.T) {
-	e := newEnv(t)
-	e.Node("argo-node")
-	namespace := e.Stage("argo")
+	e, namespace := onNode(t, "argo")
 	workloads := map[string]kind{"web": e.kind("argoproj.io", "v1alpha1", "Rollout"), "app": e.kind("example.com", "v1", "App")}
 	workloads["web"].install()
 	workloads["app"].install()
 	workloads["app"].grant()
 	e.Sections = "reload: {workloads: [{group: example.com, version: v1, kind: App}]}\n"
-	h := e.Start(e2e.ReloadRule("argo"))
-	e.Cloned("argo", "used", "1")
+	h := e.Reloads("argo")
 	adopted, version := map[string]string{}, map[string]int64{}
 	for name, kind := range workloads {
 		kind.create(namespace, name, "spec: {replicas: 2, template: "+podReading+"}")
@@ -214,6 +200,7 @@ func TestANewVersionOfWhateverKindWithItsConfigurationIsRolledOutOnce(t *testing
 	for name, kind := range workloads {
 		version[name] = kind.merge(namespace, name, "spec: {template: {metadata: {labels: {version: '2'}}}}").GetGeneration()
 	}
+	e.Settled(h) // it has seen that
 	e.Change("argo", "used", "2")
 	e.Waits(h, 2, "owner")
 	e.SecondLater()
@@ -221,8 +208,15 @@ func TestANewVersionOfWhateverKindWithItsConfigurationIsRolledOutOnce(t *testing
 		require.Contains(t, e.HasEvent(namespace, name, "RestartWaits"), "a rollout in progress")
 		kind.says(namespace, name, version[name], 2, 0)
 		kind.pods(namespace, name, "two", 2)
-		kind.withoutPods(namespace, name, "one")
+	}
+	e.Settled(h) // it has seen these pods: a controller says that a rollout is over long after
+	for name, kind := range workloads {
 		kind.rolledOut(namespace, name)
+	}
+	e.Settled(h)
+	e.Waits(h, 2, "owner") // Headwater may see a status before it sees that pods are gone
+	for name, kind := range workloads {
+		kind.withoutPods(namespace, name, "one")
 	}
 	e.Waits(h, 0, "owner")
 	for name, kind := range workloads {

@@ -3,6 +3,7 @@ package kinds
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,13 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-// targetRule is e2e.ReloadRule with a target of kind Bucket.
+// targetRule is lab.ReloadRule with a target of kind Bucket.
 func targetRule(prefix, target string) string {
-	return strings.Replace(e2e.ReloadRule(prefix), "{debounce: 0s,",
+	return strings.Replace(lab.ReloadRule(prefix), "{debounce: 0s,",
 		"{debounce: 0s, targets: [{group: example.com, version: v1, kind: Bucket, "+target+"}],", 1)
 }
 
@@ -135,7 +135,7 @@ func TestFieldThatTheRuleNoLongerSetsIsGivenBack(t *testing.T) {
 	buckets.hasField(namespace, "chosen", "", "spec", "second")
 	buckets.hasField(namespace, "chosen", "1", "spec", "first")
 
-	e.ConfigFile(e2e.ReloadRule("given-back"))
+	e.ConfigFile(lab.ReloadRule("given-back"))
 	e.HasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	e.Change("given-back", "used", "2")
 	e.Cloned("given-back", "used", "2")
@@ -155,6 +155,33 @@ func TestFieldOfARuleThatWasRenamedIsTakenOver(t *testing.T) {
 	e.HasMetric(h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	e.Change("renamed", "used", "2")
 	buckets.hasField(namespace, "chosen", "2")
+	e.requireNoValue(h, namespace)
+}
+
+func TestFieldThatAdmissionChangesIsReportedAndHealedOnceItStops(t *testing.T) {
+	e := newEnv(t)
+	e.Plain() // the values are read where a rule sets them
+	namespace := e.Stage("lost-field")
+	buckets := e.buckets()
+	stop := e.Mutate(namespace, lab.Mutation{
+		Resource: "buckets", Operations: "UPDATE", Condition: `has(object.spec) && has(object.spec.credentials)`,
+		Patch: `JSONPatch{op: "add", path: "/spec/credentials/key", value: "theirs"}`,
+	})
+	buckets.create(namespace, "other", "spec: {credentials: {user: theirs}}")
+	client, label := e.Dynamic().Resource(buckets.GroupVersionResource).Namespace(namespace), []byte(`{"metadata":{"labels":{"tried":"yes"}}}`)
+	e.Eventually(func(ctx context.Context) error {
+		other, err := client.Patch(ctx, "other", types.MergePatchType, label, metav1.PatchOptions{})
+		if err != nil {
+			return err // policies hear of a kind a moment later
+		}
+		_, found, err := unstructured.NestedString(other.Object, "spec", "credentials", "key")
+		return errors.Join(err, lab.ErrorIf(!found, "nothing is changed yet"))
+	})
+	buckets.create(namespace, "chosen", "metadata: {labels: {set: 'yes'}}\nspec: {credentials: {user: theirs}}")
+	h := e.Start(targetRule("lost-field", setting))
+	require.Contains(t, e.HasEvent(namespace, "chosen", "TargetLost"), "stores field spec.credentials.key otherwise than Headwater writes it")
+	stop()
+	buckets.hasField(namespace, "chosen", "1")
 	e.requireNoValue(h, namespace)
 }
 
@@ -183,7 +210,7 @@ func TestFieldThatSomebodyElseHoldsIsLeftAlone(t *testing.T) {
 	e.ConfigFile(targetRule("held-field", setting))
 	e.HasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	e.claim(buckets, namespace, "declared", "claimed")
-	e.HasMetric(h, 3, "headwater_reload_targets_total", map[string]string{"rule": "held-field", "result": "Conflict"})
+	e.Settled(h)
 	buckets.hasField(namespace, "declared", "claimed")
 	e.requireNoValue(h, namespace)
 }
@@ -236,7 +263,7 @@ func (e *env) claim(buckets kind, namespace, name, value string) {
 
 // requireNoValue checks that no value of key used is in what Headwater says of
 // namespace.
-func (e *env) requireNoValue(h *harness.Headwater, namespace string) {
+func (e *env) requireNoValue(h *lab.Headwater, namespace string) {
 	e.Helper()
 	const value = "hunter2-of-targets"
 	e.Change(strings.TrimSuffix(namespace, "-a"), "used", value)
@@ -246,8 +273,7 @@ func (e *env) requireNoValue(h *harness.Headwater, namespace string) {
 	require.NoError(e, err)
 	metrics, err := h.Metrics(e.Context())
 	require.NoError(e, err)
-	events, err := e.Admin.EventsV1().Events(namespace).List(e.Context(), metav1.ListOptions{})
-	require.NoError(e, err)
+	events := lab.List(e, e.Admin.EventsV1().Events(namespace).List, metav1.ListOptions{})
 	said := log + metrics
 	for _, event := range events.Items {
 		said += event.Note
@@ -285,16 +311,13 @@ func TestWindowsAndBreakerHoldForAnnotatedTargetsAndNotForFields(t *testing.T) {
 	} {
 		e.Eventually(func(context.Context) error { // the grant may be news to the API server
 			out, problem, _ := e.Command(user, "consumers", "Secret/"+namespace+"/shared", "--config", e.ConfigFile(rule))
-			if !regexp.MustCompile(line).MatchString(out) {
-				return fmt.Errorf("no line %s in %s%s", line, out, problem)
-			}
-			return nil
+			return lab.ErrorIf(!regexp.MustCompile(line).MatchString(out), "no line %s in %s%s", line, out, problem)
 		})
 	}
 
 	e.Change("paced", "used", "2")
 	e.Waits(h, 1, "window")
-	require.Contains(t, e.HasEvent(namespace, "annotated", "RestartWaits"), "the next of reload.windows opens at 20")
+	require.Contains(t, e.HasEvent(namespace, "annotated", "RestartWaits"), "when its windows are open next")
 	safes.hasField(namespace, "set", "2")
 	require.Equal(t, before, buckets.adopted(namespace, "annotated"))
 

@@ -7,15 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // The template of a Rollout that reads nothing.
 const podIdle = "{metadata: {labels: {app: x}}, spec: {containers: [{name: app, image: app}]}}"
 
 func TestWishesPaceAndExplanationsHoldForOtherKinds(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("asking")
+	e, namespace := newStage(t, "asking")
 	e.Secret(namespace, "own", map[string]string{"used": "1"})
 	rollouts := e.kind("argoproj.io", "v1alpha1", "Rollout")
 	rollouts.install()
@@ -23,8 +22,8 @@ func TestWishesPaceAndExplanationsHoldForOtherKinds(t *testing.T) {
 	rollouts.create(namespace, "silent", reading)
 	rollouts.create(namespace, "asks", "metadata: {annotations: {"+mark.Reload+": Restart}}\n"+reading)
 	rollouts.create(namespace, "lists", "metadata: {annotations: {secret.reloader.stakater.com/reload: own}}\nspec: {template: "+podIdle+"}")
-	e.Sections = "reload: {compatibility: [Reloader]}\n"
-	h := e.Start(e2e.ReloadRule("asking"))
+	e.Sections = "reload: {compatibility: [Reloader], minInterval: 1h}\n"
+	h := e.Start(lab.ReloadRule("asking"))
 	asks, lists := rollouts.adopted(namespace, "asks"), rollouts.adopted(namespace, "lists")
 	e.Settled(h)
 	before := e.Cluster.Mark()
@@ -39,7 +38,7 @@ func TestWishesPaceAndExplanationsHoldForOtherKinds(t *testing.T) {
 	e.HasMetric(h, 2, "headwater_reload_waiting", map[string]string{"reason": "interval"})
 	require.Len(t, e.writesTo(before, "rollouts"), 2)
 
-	user, file := e.Viewer("asking-viewer"), e.ConfigFile(e2e.ReloadRule("asking"))
+	user, file := e.Viewer("asking-viewer"), e.ConfigFile(lab.ReloadRule("asking"))
 	shows := func(parts []string, args ...string) {
 		t.Helper()
 		out, problem, exit := e.Command(user, append(args, "--config", file)...)
@@ -55,8 +54,7 @@ func TestWishesPaceAndExplanationsHoldForOtherKinds(t *testing.T) {
 
 // Who owns an App cannot annotate what its operator makes of it.
 func TestWhatIsSaidOfAnOwnerHoldsForWhatItControls(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("above")
+	e, namespace := newStage(t, "above")
 	apps := e.kind("example.com", "v1", "App")
 	apps.install()
 	apps.grant()
@@ -69,8 +67,7 @@ func TestWhatIsSaidOfAnOwnerHoldsForWhatItControls(t *testing.T) {
 	} {
 		e.controlledDeployment(namespace, name+"-child", apps.create(namespace, name, content))
 	}
-	h := e.Start(e2e.ReloadRule("above"))
-	e.Cloned("above", "used", "1")
+	h := e.Reloads("above")
 	restarted := apps.adopted(namespace, "restarted")
 	e.Settled(h)
 	before := e.Cluster.Mark()
@@ -82,18 +79,16 @@ func TestWhatIsSaidOfAnOwnerHoldsForWhatItControls(t *testing.T) {
 }
 
 func TestKindIsDeclaredWhileRunning(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("later")
+	e, namespace := newStage(t, "later")
 	apps := e.kind("example.com", "v1", "App")
 	apps.install()
 	apps.grant()
 	owner := apps.create(namespace, "web", "spec: {template: "+podReading+"}")
 	e.controlledDeployment(namespace, "child", owner)
-	h := e.Start(e2e.ReloadRule("later"))
-	e.Cloned("later", "used", "1")
+	h := e.Reloads("later")
 	e.Adopted(h, namespace, "child")
 	e.Sections = "reload: {workloads: [{group: example.com, version: v1, kind: App}]}\n"
-	file := e.ConfigFile(e2e.ReloadRule("later"))
+	file := e.ConfigFile(lab.ReloadRule("later"))
 	apps.standing(h, "Full")
 	baseline := apps.adopted(namespace, "web")
 	e.Settled(h)

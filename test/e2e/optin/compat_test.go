@@ -2,11 +2,9 @@ package optin
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,8 +15,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const honourBoth = "reload: {compatibility: [Reloader, Wave], minInterval: 0s}\n"
@@ -32,9 +29,9 @@ func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	for _, name := range []string{"own", "excluded", "searched", "pattern-1", "beside"} {
 		e.Secret(namespace, name, map[string]string{"k": "1"})
 	}
-	all := harness.ByEnvFrom("own")
+	all := lab.ByEnvFrom("own")
 	for _, name := range []string{"excluded", "searched"} {
-		all.Containers[0].EnvFrom = append(all.Containers[0].EnvFrom, harness.ByEnvFrom(name).Containers[0].EnvFrom...)
+		all.Containers[0].EnvFrom = append(all.Containers[0].EnvFrom, lab.ByEnvFrom(name).Containers[0].EnvFrom...)
 	}
 	for name, annotations := range map[string]map[string]string{
 		"auto":    {"reloader.stakater.com/auto": "true", "secrets.exclude.reloader.stakater.com/reload": "excluded"},
@@ -48,12 +45,11 @@ func TestAnnotationsOfOtherToolsAreHonoured(t *testing.T) {
 	} {
 		e.Deployment(namespace, name, all, annotations)
 	}
-	byTemplate := harness.Deployment(namespace, "template", 0, harness.ByVolume("own"))
+	byTemplate := lab.Deployment(namespace, "template", 0, lab.ByVolume("own"))
 	byTemplate.Spec.Template.Annotations = map[string]string{
 		"reloader.stakater.com/auto": "true", "reloader.stakater.com/last-reloaded-from": "{}", "wave.pusher.com/config-hash": "0123",
 	}
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), byTemplate, metav1.CreateOptions{})
-	require.NoError(t, err)
+	e.Create(namespace, byTemplate)
 	h := e.Start(syncRule("compat"))
 	before := e.Adopted(h, namespace, "auto", "named", "waves", "template")
 	require.Contains(t, e.HasEvent(namespace, "waves", "UnknownReload"), "another namespace")
@@ -105,7 +101,7 @@ func (e *env) configMap(namespace, name, value string, annotations map[string]st
 
 // byBoth reads the Secret own and the ConfigMap settings into its environment.
 func byBoth() corev1.PodSpec {
-	spec := harness.ByEnvFrom("own")
+	spec := lab.ByEnvFrom("own")
 	spec.Containers[0].EnvFrom = append(spec.Containers[0].EnvFrom, corev1.EnvFromSource{
 		ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}},
 	})
@@ -147,39 +143,6 @@ func TestAnnotationsOfOtherToolsTellSecretsFromConfigMaps(t *testing.T) {
 	e.Restarted(namespace, before, "Deployment/lists", "Deployment/waves-extra")
 }
 
-func TestThePausePeriodOfReloaderIsTheLeastTimeBetweenTwoRestarts(t *testing.T) {
-	const period = 6 * time.Second
-	e := newEnv(t)
-	namespace := e.Stage("paused")
-	e.Sections = honourBoth
-	e.Secret(namespace, "own", map[string]string{"k": "1"})
-	e.Deployment(namespace, "web", harness.ByEnvFrom("own"), map[string]string{
-		"reloader.stakater.com/auto": "true", "deployment.reloader.stakater.com/pause-period": period.String(),
-	})
-	h := e.Start(syncRule("paused"))
-	e.Adopted(h, namespace, "web")
-	restarted := func(before time.Time) (at time.Time) {
-		t.Helper()
-		e.Eventually(func(ctx context.Context) error {
-			web, err := e.Admin.AppsV1().Deployments(namespace).Get(ctx, "web", metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if at = mark.ParseTime(web.Annotations[mark.RestartedAt]); at.Equal(before) {
-				return errors.New("not restarted")
-			}
-			require.False(t, web.Spec.Paused)
-			return nil
-		})
-		return at
-	}
-	e.SetKey(namespace, "own", "k", "2")
-	first := restarted(time.Time{})
-	e.SetKey(namespace, "own", "k", "3")
-	require.Contains(t, e.HasEvent(namespace, "web", "RestartWaits"), "the least time after its last restart")
-	require.GreaterOrEqual(t, restarted(first).Sub(first), period)
-}
-
 // left are Deployments as another tool leaves them that has restarted them.
 func left(namespace string) map[string]*appsv1.Deployment {
 	const sum = "356a192b7913b04c54574d18c28d46e6395428ab"
@@ -187,7 +150,7 @@ func left(namespace string) map[string]*appsv1.Deployment {
 	for name, annotation := range map[string]string{
 		"by-variable": mark.ReloaderAuto, "by-annotation": mark.ReloaderAuto, "by-hash": mark.WaveUpdate,
 	} {
-		all[name] = harness.Deployment(namespace, name, 0, harness.ByEnvFrom("own"))
+		all[name] = lab.Deployment(namespace, name, 0, lab.ByEnvFrom("own"))
 		all[name].Annotations = map[string]string{annotation: "true"}
 	}
 	all["by-variable"].Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "STAKATER_OWN_SECRET", Value: sum}}
@@ -213,8 +176,7 @@ func TestTakingOverFromAnotherToolRestartsNothing(t *testing.T) {
 	untouched := func() {
 		t.Helper()
 		for name := range made {
-			now, err := deployments.Get(t.Context(), name, metav1.GetOptions{})
-			require.NoError(t, err)
+			now := lab.Read(t, deployments.Get, name)
 			delete(now.Spec.Template.Annotations, mark.RestartedFor)
 			delete(now.Spec.Template.Annotations, mark.RestartedAfter)
 			require.True(t, equality.Semantic.DeepEqual(made[name].Spec, now.Spec), name)
@@ -236,11 +198,11 @@ func (e *env) tag(namespace, name, annotation string) {
 
 func TestAnnotationsOfOtherToolsMeanNothingUnlessTheFileSaysSo(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
+	e.Sections = lab.Unpaced
 	namespace := e.Stage("incompat")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
-	e.Deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{"reloader.stakater.com/auto": "true"})
-	e.Deployment(namespace, "waves", harness.ByEnvFrom("own"), map[string]string{"wave.pusher.com/update-on-config-change": "true"})
+	e.Deployment(namespace, "auto", lab.ByEnvFrom("own"), map[string]string{"reloader.stakater.com/auto": "true"})
+	e.Deployment(namespace, "waves", lab.ByEnvFrom("own"), map[string]string{"wave.pusher.com/update-on-config-change": "true"})
 	start := e.Cluster.Mark()
 	h := e.Start(syncRule("incompat"))
 	e.Settled(h)
@@ -262,7 +224,7 @@ func TestAnnotationsOfOtherToolsMeanNothingUnlessTheFileSaysSo(t *testing.T) {
 
 // bySecretsStore mounts a SecretProviderClass beside reading Secret own.
 func bySecretsStore() corev1.PodSpec {
-	spec := harness.ByEnvFrom("own")
+	spec := lab.ByEnvFrom("own")
 	spec.Volumes = []corev1.Volume{{Name: "vault", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
 		Driver: "secrets-store.csi.k8s.io", VolumeAttributes: map[string]string{"secretProviderClass": "vault"},
 	}}}}
@@ -278,25 +240,22 @@ func TestWhatIsNotHonouredOfReloaderIsReported(t *testing.T) {
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
 	auto := map[string]string{mark.ReloaderAuto: "true"}
 	e.Deployment(namespace, "auto", bySecretsStore(), auto)
-	named := harness.Deployment(namespace, "named", 0, bySecretsStore())
+	named := lab.Deployment(namespace, "named", 0, bySecretsStore())
 	named.Spec.Template.Annotations = map[string]string{mark.ReloaderClasses: "vault"}
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), named, metav1.CreateOptions{})
-	require.NoError(t, err)
-	job := corev1.PodTemplateSpec{Spec: harness.ByEnvFrom("own")}
+	e.Create(namespace, named)
+	job := corev1.PodTemplateSpec{Spec: lab.ByEnvFrom("own")}
 	job.Spec.NodeName, job.Spec.RestartPolicy = "unhonoured-node", corev1.RestartPolicyNever
 	for name, annotations := range map[string]map[string]string{"recreated": auto, "plain": nil} {
-		_, err = e.Admin.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{
+		e.Create(namespace, &batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: batchv1.JobSpec{Template: job},
-		}, metav1.CreateOptions{})
-		require.NoError(t, err)
+		})
 	}
 	h := e.Start(syncRule("unhonoured"))
 	require.Contains(t, e.HasEvent(namespace, "auto", "UnknownReload"), mark.ReloaderAuto+" is ignored in part: Headwater does not see what a Secrets Store CSI driver mounts: SecretProviderClass vault")
 	require.Contains(t, e.HasEvent(namespace, "named", "UnknownReload"), mark.ReloaderClasses+" is ignored: Headwater does not see")
 	require.Contains(t, e.HasEvent(namespace, "recreated", "UnknownReload"), "Headwater does not recreate Jobs, as Reloader does")
 	e.Settled(h)
-	events, err := e.Admin.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=UnknownReload"})
-	require.NoError(t, err)
+	events := lab.List(t, e.Admin.EventsV1().Events(namespace).List, metav1.ListOptions{FieldSelector: "reason=UnknownReload"})
 	require.Len(t, events.Items, 3)
 	out, problem, exit := e.Command(e.Viewer("unhonoured-viewer"), "explain", "deploy/unhonoured-a/auto", "--config", e.ConfigFile(syncRule("unhonoured")))
 	require.Zero(t, exit, problem)

@@ -1,3 +1,5 @@
+// Package optin holds the end-to-end tests of owners who opt in to reloads
+// without a rule, also in the words of other tools.
 package optin
 
 import (
@@ -10,35 +12,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-// syncRule is e2e.ReloadRule, without the reload.
+// syncRule is lab.ReloadRule, without the reload.
 func syncRule(prefix string) string {
-	rule, _, _ := strings.Cut(e2e.ReloadRule(prefix), "  reload:")
+	rule, _, _ := strings.Cut(lab.ReloadRule(prefix), "  reload:")
 	return rule
 }
 
 func TestOwnersOptInWithoutARule(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
+	e.Sections = lab.Unpaced
 	namespace := e.Stage("optin")
 	e.Secret(namespace, "own", map[string]string{"used": "1", "unused": "1"})
 	e.Secret(namespace, "private", map[string]string{"k": "1"})
 	e.Secret(namespace, "beside", map[string]string{"k": "1"})
-	both := harness.ByEnvFrom("own")
-	both.Containers[0].EnvFrom = append(both.Containers[0].EnvFrom, harness.ByEnvFrom("private").Containers[0].EnvFrom...)
-	e.Deployment(namespace, "auto", harness.ByEnv("own", "used"), map[string]string{mark.Reload: "Auto"})
-	e.Deployment(namespace, "restart", harness.ByVolume("own"), map[string]string{mark.Reload: "Restart"})
-	e.Deployment(namespace, "by-key", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto", mark.ReloadKeys: "used"})
+	both := lab.ByEnvFrom("own")
+	both.Containers[0].EnvFrom = append(both.Containers[0].EnvFrom, lab.ByEnvFrom("private").Containers[0].EnvFrom...)
+	e.Deployment(namespace, "auto", lab.ByEnv("own", "used"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "restart", lab.ByVolume("own"), map[string]string{mark.Reload: "Restart"})
+	e.Deployment(namespace, "by-key", lab.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto", mark.ReloadKeys: "used"})
 	e.Deployment(namespace, "listed", both, map[string]string{mark.ReloadOn: "Secret/own, Secret/beside, Secret/later"})
-	e.Deployment(namespace, "mounts", harness.ByVolume("own"), map[string]string{mark.Reload: "Auto"})
-	e.Deployment(namespace, "refresh", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Refresh"})
-	e.Deployment(namespace, "off", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Off", mark.ReloadOn: "Secret/own"})
-	e.Deployment(namespace, "cloned", harness.ByEnvFrom("shared"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "mounts", lab.ByVolume("own"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "refresh", lab.ByEnvFrom("own"), map[string]string{mark.Reload: "Refresh"})
+	e.Deployment(namespace, "off", lab.ByEnvFrom("own"), map[string]string{mark.Reload: "Off", mark.ReloadOn: "Secret/own"})
+	e.Deployment(namespace, "cloned", lab.ByEnvFrom("shared"), map[string]string{mark.Reload: "Auto"})
 	e.Deployment(namespace, "silent", both, nil)
-	e.Deployment(namespace, "garbled", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "always"})
+	e.Deployment(namespace, "garbled", lab.ByEnvFrom("own"), map[string]string{mark.Reload: "always"})
 	start := e.Cluster.Mark()
 	h := e.Start(syncRule("optin"))
 	before := e.Adopted(h, namespace, "auto", "restart", "by-key", "listed", "cloned")
@@ -79,10 +80,10 @@ func TestOwnersOptInWithoutARule(t *testing.T) {
 // Invariant 8, where no rule says so.
 func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
+	e.Sections = lab.Unpaced
 	namespace := e.Stage("optidle")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
-	e.Deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "auto", lab.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
 	h := e.Start(syncRule("optidle"))
 	before := e.Adopted(h, namespace, "auto")
 	mark := e.Cluster.Mark()
@@ -90,7 +91,7 @@ func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 	e.Edit(namespace, "own", func(s *corev1.Secret) { s.Labels = map[string]string{"new": "label"} })
 	e.Edit(namespace, "own", func(s *corev1.Secret) { s.Annotations = map[string]string{"new": "annotation"} })
 	e.Restarted(namespace, before)
-	e.Holds(e2e.Settle, e.NoWrites(mark))
+	e.Stays(e.NoWrites(mark))
 
 	require.NoError(t, e.Admin.CoreV1().Secrets(namespace).Delete(t.Context(), "own", metav1.DeleteOptions{}))
 	require.Contains(t, e.HasEvent(namespace, "auto", "RestartHeld"), "Secret/optidle-a/own")
@@ -106,12 +107,12 @@ func TestWhatIsNoChangeOfDataRestartsNobodyWhoOptedIn(t *testing.T) {
 // Invariants 2 and 7, where no rule says so.
 func TestAChangeMissedWhileDownIsActedOnForWhoOptedIn(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
+	e.Sections = lab.Unpaced
 	namespace := e.Stage("optmissed")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
 	e.Secret(namespace, "same", map[string]string{"k": "1"})
-	e.Deployment(namespace, "auto", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
-	e.Deployment(namespace, "other", harness.ByEnvFrom("same"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "auto", lab.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "other", lab.ByEnvFrom("same"), map[string]string{mark.Reload: "Auto"})
 	h := e.Start(syncRule("optmissed"))
 	before := e.Adopted(h, namespace, "auto", "other")
 	h.Stop()
@@ -130,10 +131,10 @@ func TestAChangeMissedWhileDownIsActedOnForWhoOptedIn(t *testing.T) {
 
 func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
+	e.Sections = lab.Unpaced
 	namespace := e.Stage("optlive")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
-	e.Deployment(namespace, "web", harness.ByEnvFrom("own"), nil)
+	e.Deployment(namespace, "web", lab.ByEnvFrom("own"), nil)
 	annotate := func(value string) {
 		t.Helper()
 		e.Eventually(func(ctx context.Context) error {
@@ -175,19 +176,18 @@ func TestOptingInAndOutTakesEffectAtOnce(t *testing.T) {
 
 func TestRunningPodsOfWhoOptedInAreRefreshed(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
+	e.Sections = lab.Unpaced
 	e.Node("optpods-node")
 	namespace := e.Stage("optpods")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
-	spec := harness.ByVolume("own")
+	spec := lab.ByVolume("own")
 	spec.NodeName = "optpods-node"
 	for _, name := range []string{"asks", "silent"} {
-		deployment := harness.Deployment(namespace, name, 1, spec)
+		deployment := lab.Deployment(namespace, name, 1, spec)
 		if name == "asks" {
 			deployment.Annotations = map[string]string{mark.Reload: "Auto"}
 		}
-		_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), deployment, metav1.CreateOptions{})
-		require.NoError(t, err)
+		e.Create(namespace, deployment)
 	}
 	asks, silent := e.RunningPod(namespace, "asks"), e.RunningPod(namespace, "silent")
 	h := e.Start(syncRule("optpods"))

@@ -12,8 +12,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/mark"
 	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // sectioned are the top-level settings with one section of reload.namespaces.
@@ -31,23 +30,20 @@ func TestASectionReloadsAllWorkloadsOfItsNamespaces(t *testing.T) {
 		e.Secret(namespace, name, map[string]string{"k": "1"})
 	}
 	e.Secret(other, "own", map[string]string{"k": "1"})
-	e.Deployment(namespace, "silent", harness.ByEnvFrom("own"), nil)
-	e.Deployment(namespace, "off", harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Off"})
-	e.Deployment(namespace, "private", harness.ByEnvFrom("private"), nil)
-	e.Deployment(namespace, "ruled", harness.ByEnvFrom("shared"), nil)
-	e.Deployment(other, "silent", harness.ByEnvFrom("own"), nil)
-	apart := harness.Deployment(namespace, "apart", 1, harness.ByEnvFrom("own"))
+	e.Deployment(namespace, "silent", lab.ByEnvFrom("own"), nil)
+	e.Deployment(namespace, "off", lab.ByEnvFrom("own"), map[string]string{mark.Reload: "Off"})
+	e.Deployment(namespace, "private", lab.ByEnvFrom("private"), nil)
+	e.Deployment(namespace, "ruled", lab.ByEnvFrom("shared"), nil)
+	e.Deployment(other, "silent", lab.ByEnvFrom("own"), nil)
+	apart := lab.Deployment(namespace, "apart", 1, lab.ByEnvFrom("own"))
 	apart.Labels = map[string]string{"apart": "true"}
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), apart, metav1.CreateOptions{})
-	require.NoError(t, err)
-	mounting := harness.ByVolume("own")
+	e.Create(namespace, apart)
+	mounting := lab.ByVolume("own")
 	mounting.NodeName = "sections-node"
-	_, err = e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "mounts", 1, mounting), metav1.CreateOptions{})
-	require.NoError(t, err)
+	e.Create(namespace, lab.Deployment(namespace, "mounts", 1, mounting))
 	pod := e.RunningPod(namespace, "mounts")
 	start := e.Cluster.Mark()
-	h := e.Start(e2e.ReloadRule("sections"))
-	e.Cloned("sections", "used", "1")
+	h := e.Reloads("sections")
 	before := e.Adopted(h, namespace, "silent", "ruled")
 	last := e.Refreshes(namespace)
 	require.Equal(t, []string{"own"}, e.Reads(start, namespace), "it is read once, and none that the section is not about")
@@ -62,12 +58,12 @@ func TestASectionReloadsAllWorkloadsOfItsNamespaces(t *testing.T) {
 	require.Empty(t, e.Reads(start, other))
 
 	var explained inspect.Explanation
-	e.Answers(e.Viewer("sections-viewer"), &explained, "explain", "Deployment/sections-a/silent", "--config", e.ConfigFile(e2e.ReloadRule("sections")))
+	e.Answers(e.Viewer("sections-viewer"), &explained, "explain", "Deployment/sections-a/silent", "--config", e.ConfigFile(lab.ReloadRule("sections")))
 	require.Len(t, explained.Uses, 1)
 	require.Equal(t, reloadspec.Sections, explained.Uses[0].OptIn)
 	require.Equal(t, reloadspec.StepRestart, explained.Uses[0].OnChange)
 	require.Equal(t, reloaddecide.Current, explained.Uses[0].Status)
-	text, _, _ := e.Command("sections-viewer", "consumers", "Secret/sections-a/own", "--config", e.ConfigFile(e2e.ReloadRule("sections")))
+	text, _, _ := e.Command("sections-viewer", "consumers", "Secret/sections-a/own", "--config", e.ConfigFile(lab.ReloadRule("sections")))
 	require.Contains(t, text, "reload.namespaces")
 }
 
@@ -79,8 +75,8 @@ func TestASectionTakesEffectAtOnceAndRestartsNothing(t *testing.T) {
 	e.Secret(namespace, "watched", map[string]string{"k": "1"})
 	e.Secret(namespace, "plain", map[string]string{"k": "1"})
 	e.Edit(namespace, "watched", func(s *corev1.Secret) { s.Labels = map[string]string{"watch": "true"} })
-	e.Deployment(namespace, "web", harness.ByEnvFrom("watched"), nil)
-	e.Deployment(namespace, "plain", harness.ByEnvFrom("plain"), nil)
+	e.Deployment(namespace, "web", lab.ByEnvFrom("watched"), nil)
+	e.Deployment(namespace, "plain", lab.ByEnvFrom("plain"), nil)
 	h := e.Start(syncRule("sectlive"))
 	e.Settled(h)
 	e.SetKey(namespace, "watched", "k", "2") // before anybody asks

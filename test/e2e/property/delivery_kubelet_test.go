@@ -2,10 +2,8 @@ package property
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,79 +13,60 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-// playKubelet has every pod that has a node run, or crash, until the end of the test.
-func (w *deliveryWorld) playKubelet() {
-	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ticker := time.NewTicker(20 * time.Millisecond); ; {
-			select {
-			case <-ctx.Done():
-				ticker.Stop()
-				return
-			case <-ticker.C:
-				_ = w.playPods(ctx) // what was changed meanwhile is played next time
-			}
+// health has a new pod read what there is: it runs, or crashes, until it is deleted.
+func (w *deliveryWorld) health(ctx context.Context, pod *corev1.Pod) (lab.Health, error) {
+	switch {
+	case pod.DeletionTimestamp != nil || len(pod.Status.ContainerStatuses) > 0:
+		return lab.Waits, nil
+	case w.sick(pod.Namespace):
+		return lab.Crashes, nil
+	case pod.Status.Phase != corev1.PodPending:
+		return lab.Waits, nil
+	}
+	values, err := w.reads(ctx, pod)
+	if values == nil {
+		return lab.Waits, err // the container waits for its clones
+	}
+	if pod.Namespace == slowNamespace && time.Since(pod.CreationTimestamp.Time) < slowStart {
+		return lab.Waits, nil
+	}
+	for _, value := range values {
+		if lab.ByValue(value) == lab.Crashes {
+			return lab.Crashes, nil
 		}
-	}()
-	w.Cleanup(func() { cancel(); <-done })
+	}
+	return lab.Runs, nil
 }
 
-func (w *deliveryWorld) playPods(ctx context.Context) error {
-	pods, err := w.Admin.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0", FieldSelector: "spec.nodeName=" + deliveryNode})
-	if err != nil {
-		return err
+// reads returns what the pod read at its start, by the consumer that reads it alone: now, if
+// every clone exists that it did not read yet, and else nil. The test may end meanwhile, which
+// is an error, and none of the test.
+func (w *deliveryWorld) reads(ctx context.Context, pod *corev1.Pod) (values map[string]string, err error) {
+	w.mu.Lock()
+	values, readable := w.read[pod.UID]
+	w.mu.Unlock()
+	if readable {
+		return values, nil
 	}
-	var errs []error
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		switch crashes := len(pod.Status.ContainerStatuses) > 0; {
-		case pod.DeletionTimestamp != nil || crashes:
-		case pod.Status.Phase == corev1.PodPending:
-			errs = append(errs, w.startPod(ctx, pod))
-		case w.sick(pod.Namespace):
-			errs = append(errs, w.crash(ctx, pod))
+	values = map[string]string{}
+	for _, m := range w.models {
+		if app := pod.Labels["app"]; app != m.consumer() && app != sharedConsumer {
+			continue
 		}
-	}
-	return errors.Join(errs...)
-}
-
-// startPod has the container read what there is.
-func (w *deliveryWorld) startPod(ctx context.Context, pod *corev1.Pod) error {
-	value := ""
-	if pod.Labels["app"] == w.models[0].rule {
-		secret, err := w.Admin.CoreV1().Secrets(pod.Namespace).Get(ctx, sharedName, metav1.GetOptions{})
-		if err != nil {
-			return err // the container waits for it
+		clone, err := w.lookup(ctx, object.Ref{Kind: m.kind, Namespace: pod.Namespace, Name: sharedName})
+		if clone == nil {
+			return nil, err
 		}
-		value = string(secret.Data[valueKey])
-	} else {
-		configMap, err := w.Admin.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, sharedName, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		value = configMap.Data[valueKey]
+		values[m.consumer()] = string(clone.Content.Data[valueKey])
 	}
-	if strings.HasPrefix(value, crashValue) || w.sick(pod.Namespace) {
-		return w.crash(ctx, pod)
-	}
-	return harness.SetRunning(ctx, w.Admin, pod)
-}
-
-func (w *deliveryWorld) crash(ctx context.Context, pod *corev1.Pod) error {
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()})
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "app", RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
-		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.Now()}},
-	}}
-	_, err := w.Admin.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-	return err
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.read[pod.UID] = values
+	return values, nil
 }
 
 // heal deletes the pods that fail in a namespace; those that replace them start.
@@ -96,8 +75,7 @@ func (w *deliveryWorld) heal(namespace string) {
 	for _, m := range w.models {
 		delete(m.blamed, namespace)
 	}
-	pods, err := w.Admin.CoreV1().Pods(namespace).List(w.Context(), metav1.ListOptions{})
-	require.NoError(w, err)
+	pods := lab.List(w, w.Admin.CoreV1().Pods(namespace).List, metav1.ListOptions{})
 	for _, pod := range pods.Items {
 		if len(pod.Status.ContainerStatuses) > 0 {
 			if err := w.Admin.CoreV1().Pods(namespace).Delete(w.Context(), pod.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
@@ -132,6 +110,9 @@ func (w *deliveryWorld) rolledOut(ctx context.Context) error {
 func (w *deliveryWorld) complete(d *appsv1.Deployment, pods []corev1.Pod) error {
 	name := d.Namespace + "/" + d.Name
 	s := d.Status
+	if *d.Spec.Replicas == 0 {
+		return lab.ErrorIf(s.ObservedGeneration < d.Generation || s.Replicas > 0, "%s still has pods", name)
+	}
 	if s.ObservedGeneration < d.Generation || s.UpdatedReplicas < 1 {
 		return fmt.Errorf("%s has no pod of its template yet", name)
 	}
@@ -139,8 +120,5 @@ func (w *deliveryWorld) complete(d *appsv1.Deployment, pods []corev1.Pod) error 
 		return pod.Namespace == d.Namespace && pod.Labels["app"] == d.Name && len(pod.Status.ContainerStatuses) > 0 &&
 			pod.Annotations[mark.RestartedFor] == d.Spec.Template.Annotations[mark.RestartedFor]
 	})
-	if !crashing && (s.Replicas > 1 || s.AvailableReplicas < 1) {
-		return fmt.Errorf("%s is not rolled out", name)
-	}
-	return nil
+	return lab.ErrorIf(!crashing && (s.Replicas > 1 || s.AvailableReplicas < 1), "%s is not rolled out", name)
 }

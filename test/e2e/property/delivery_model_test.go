@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // Values of these kinds are unique: no two edits write the same one.
 const (
 	goodValue    = "good-"
-	crashValue   = "crash-"   // a container that reads it at its start does not stay up
-	invalidValue = "invalid-" // fails the rule's validation
+	crashValue   = lab.CrashValue // a container that reads it at its start does not stay up
+	invalidValue = "invalid-"     // fails the rule's validation
 )
 
 // model is the oracle: what the design of delivery promises about the clones of one
@@ -26,12 +27,13 @@ type model struct {
 	// hold is the rule's onFailure. approval is that of its first stage. stages is
 	// false while the rule has no delivery.
 	hold, approval, stages bool
-	// half is false while the rule has no second stage.
-	half bool
+	// half is false while the rule has no second stage. empty is true while it has one
+	// without namespaces.
+	half, empty bool
 
 	// value is the source's, and verdict that on it.
 	value   string
-	verdict delivery.Verdict
+	verdict revisions.Verdict
 	// paused and approved are of a candidate that waits for an approval.
 	paused, approved bool
 	// everywhere is true if the candidate skipped the stages.
@@ -42,8 +44,8 @@ type model struct {
 	pinned, over string
 	rejected     map[string]bool
 	// blamed are the namespaces whose consumers fail, whatever they read, since a
-	// candidate came there that was not delivered. That may be its fault, and so the next
-	// candidate there fails, too.
+	// candidate came there that was not delivered. A pod of theirs runs that candidate, so
+	// it is not known what they do without it, and the next candidate there fails, too.
 	blamed map[string]bool
 	// have is the value of each namespace.
 	have map[string]string
@@ -59,9 +61,14 @@ type model struct {
 type fleet interface {
 	// ring returns the label of a namespace that has one: canary or none.
 	ring(namespace string) string
+	// idle reports whether the consumers in the namespace have no replicas.
+	idle(namespace string) bool
 	// sick reports whether the consumers in the namespace fail, whatever they read.
 	sick(namespace string) bool
 }
+
+// consumer is the name of the Deployment that reads a clone.
+func (m *model) consumer() string { return strings.ToLower(string(m.kind)) }
 
 func (m *model) stageOf(f fleet, namespace string) int {
 	switch {
@@ -81,7 +88,7 @@ func (m *model) reached(f fleet, namespace string) bool {
 }
 
 func (m *model) underWay() bool {
-	return m.verdict == delivery.Delivering || m.verdict == delivery.Held
+	return m.verdict == revisions.Delivering || m.verdict == revisions.Held
 }
 
 // give lets a namespace have value.
@@ -114,19 +121,19 @@ func (m *model) rest() {
 
 // edit is an edit of the source.
 func (m *model) edit(f fleet, value string, allAtOnce bool) {
-	before := m.underWay()
+	before, broken, stable := m.underWay(), m.broken(f), m.stable
 	m.value, m.paused, m.approved = value, false, false
 	switch {
 	case m.stages && (strings.HasPrefix(value, invalidValue) || m.rejected[value]):
 		if !m.rejected[value] {
 			m.rejected[value], m.newest = true, value
 		}
-		m.verdict = delivery.Rejected
+		m.verdict = revisions.Rejected
 		if before {
 			m.giveAll(m.stable)
 		}
 	case value == m.stable:
-		m.verdict = delivery.Delivered
+		m.verdict = revisions.Delivered
 		if m.pinned != "" && m.over != value {
 			m.pinned = ""
 		}
@@ -136,11 +143,31 @@ func (m *model) edit(f fleet, value string, allAtOnce bool) {
 	default:
 		m.newest = value
 		m.deliver(f, value, allAtOnce || !m.stages)
+		for _, namespace := range broken {
+			m.allow(namespace, stable)
+			if m.underWay() && !m.reached(f, namespace) {
+				m.give(namespace, stable)
+			}
+		}
 	}
+}
+
+// broken are the namespaces in which the candidate fails: those go back to the stable
+// value as soon as another one supersedes it, and others keep it.
+func (m *model) broken(f fleet) (namespaces []string) {
+	for namespace, value := range m.have {
+		if m.underWay() && value == m.value && !f.idle(namespace) && (strings.HasPrefix(value, crashValue) || m.blamed[namespace]) {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
 }
 
 // deliver starts the delivery of value, with the first stage or with all.
 func (m *model) deliver(f fleet, value string, all bool) {
+	if m.pinned != "" { // what came after it was rolled back from
+		m.stable = m.pinned
+	}
 	m.pinned, m.paused, m.approved = "", false, false
 	m.inOrder, m.everywhere = !all, all
 	delete(m.rejected, value)
@@ -154,27 +181,27 @@ func (m *model) deliver(f fleet, value string, all bool) {
 	case !m.stages || !fails && (all || !m.approval):
 		m.pass(value)
 	case !fails:
-		m.verdict = delivery.Delivering
+		m.verdict = revisions.Delivering
 	default:
 		m.fail()
 	}
 }
 
 func (m *model) pass(value string) {
-	m.verdict, m.stable = delivery.Delivered, value
+	m.verdict, m.stable = revisions.Delivered, value
 	m.paused, m.approved = false, false
 	m.giveAll(value)
 }
 
 // reject ends the delivery of the source's value: everything is stable again.
 func (m *model) reject() {
-	m.verdict, m.rejected[m.value] = delivery.Rejected, true
+	m.verdict, m.rejected[m.value] = revisions.Rejected, true
 	m.paused, m.approved = false, false
 	m.giveAll(m.stable)
 }
 
 func (m *model) promote() {
-	m.approved = true
+	m.approved, m.inOrder = true, !m.everywhere
 	if !m.paused {
 		m.pass(m.value)
 	}
@@ -186,6 +213,7 @@ func (m *model) resume() {
 		m.pinned = ""
 		m.giveAll(m.stable)
 	case m.approved || !m.approval:
+		m.inOrder = !m.everywhere
 		m.pass(m.value)
 	default:
 		m.paused = false
@@ -206,11 +234,11 @@ func (m *model) rollbackTo(value string) {
 // retry is asked of a rejected or a held value.
 func (m *model) retry(f fleet) {
 	switch {
-	case m.verdict == delivery.Rejected:
+	case m.verdict == revisions.Rejected:
 		m.deliver(f, m.value, false)
 	case strings.HasPrefix(m.value, crashValue) || len(m.blamed) > 0: // it fails again
 	case m.approval:
-		m.verdict, m.paused, m.approved = delivery.Delivering, false, false
+		m.verdict, m.paused, m.approved = revisions.Delivering, false, false
 	default:
 		m.pass(m.value)
 	}
@@ -234,7 +262,7 @@ func (m *model) sicken(f fleet, namespace string) {
 // fail is what comes of a candidate that fails.
 func (m *model) fail() {
 	if m.hold {
-		m.verdict = delivery.Held
+		m.verdict = revisions.Held
 	} else {
 		m.reject()
 	}
@@ -263,7 +291,8 @@ func (m *model) arrive(f fleet, namespace string) {
 // setApproval changes the configuration.
 func (m *model) setApproval(approval bool) {
 	m.approval = approval
-	if !approval && m.verdict == delivery.Delivering && !m.paused {
+	if !approval && m.verdict == revisions.Delivering && !m.paused {
+		m.inOrder = !m.everywhere
 		m.pass(m.value)
 	}
 }
@@ -288,10 +317,13 @@ func (m *model) config() string {
 	}
 	text += "    delivery:\n      gate: {timeout: 1m}\n      onFailure: " + map[bool]string{true: "Hold", false: "Rollback"}[m.hold] + "\n      stages:\n" +
 		fmt.Sprintf("      - {name: canary, namespaces: {selector: {matchLabels: {ring: %s}}}, soak: 100ms, approval: %t}\n", canaryRing, m.approval)
-	if m.half {
-		text += "      - {name: half, namespaces: {include: [\"dp-h*\"]}}\n"
+	if m.empty {
+		text += "      - {name: empty, namespaces: {include: [\"dp-h-none*\"]}, soak: 0s}\n"
 	}
-	return text
+	if m.half {
+		text += "      - {name: half, namespaces: {include: [\"dp-h*\"]}, soak: 0s}\n"
+	}
+	return text + "      rest: {soak: 0s}\n"
 }
 
 func (m *model) String() string {

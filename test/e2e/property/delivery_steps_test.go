@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +14,8 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // step does one thing with each rule, or with the cluster.
@@ -24,6 +26,12 @@ func (w *deliveryWorld) step() {
 			{3, w.move},
 			{2, w.sickenOrHeal},
 			{2, w.killAtRest},
+			{2, w.rollOut},
+			{1, w.recreate},
+			{2, w.scale},
+			{1, w.rename},
+			{1, w.crashEverywhere},
+			{4, w.forgeRecord},
 		})
 		return
 	}
@@ -38,10 +46,10 @@ func (w *deliveryWorld) step() {
 
 // stepOf does something that is possible now.
 func (w *deliveryWorld) stepOf(m *model) {
-	waits, held := m.verdict == delivery.Delivering, m.verdict == delivery.Held
+	waits, held := m.verdict == revisions.Delivering, m.verdict == revisions.Held
 	// A revision that is rejected for the second time may be to blame for what fails since
 	// between, even where it did not come again.
-	rejected := m.verdict == delivery.Rejected && m.newest == m.value && !strings.HasPrefix(m.value, invalidValue) && !w.anySick()
+	rejected := m.verdict == revisions.Rejected && m.newest == m.value && !strings.HasPrefix(m.value, invalidValue) && !w.anySick()
 	weight := func(possible bool, weight int) int {
 		if !possible {
 			return 0
@@ -52,8 +60,7 @@ func (w *deliveryWorld) stepOf(m *model) {
 		{4, func() { w.edit(m, goodValue, false) }},
 		{weight(m.stages, 4), func() { w.edit(m, crashValue, false) }},
 		{weight(m.stages, 2), func() { w.edit(m, invalidValue, false) }},
-		{weight(m.stages, 1), func() { w.edit(m, goodValue, true) }},
-		{weight(m.stages, 1), func() { w.edit(m, crashValue, true) }},
+		{weight(m.stages && !w.anySick() && !w.crashesShared(), 1), func() { w.edit(m, goodValue, true) }}, // nobody looks first at what fails already
 		{weight(m.stages && m.value != m.stable, 2), func() { w.editTo(m, m.stable, false) }},
 		{weight(waits && !m.approved, 4), func() { w.ask(m, "promote", m.promote) }},
 		{weight(waits && !m.paused, 2), func() { w.ask(m, "pause", func() { m.paused = true }) }},
@@ -65,7 +72,9 @@ func (w *deliveryWorld) stepOf(m *model) {
 		{2, func() { w.tamper(m) }},
 		{weight(m.hold && m.stages, 1), func() { m.setApproval(!m.approval); w.reconfigured(m) }},
 		{weight(m.stages, 1), func() { m.half = !m.half; w.reconfigured(m) }},
-		{weight(!m.stages || m.pinned == "" && !held && m.verdict != delivery.Rejected, 1), func() { m.setStages(!m.stages); w.reconfigured(m) }},
+		{weight(m.stages, 1), func() { m.empty = !m.empty; w.reconfigured(m) }},
+		{1, func() { w.forget(m) }},
+		{weight(!m.stages || m.pinned == "" && !held && m.verdict != revisions.Rejected, 1), func() { m.setStages(!m.stages); w.reconfigured(m) }},
 	})
 }
 
@@ -79,33 +88,49 @@ func (w *deliveryWorld) editTo(m *model, value string, allAtOnce bool) {
 	w.write(m, allAtOnce)
 }
 
+// crashesShared reports whether the consumer that reads both clones crashes.
+func (w *deliveryWorld) crashesShared() bool {
+	return slices.ContainsFunc(w.models, func(m *model) bool { return strings.HasPrefix(m.have[sharedNamespace], crashValue) })
+}
+
+// crashEverywhere lets a bad value skip the stages. It is done alone, because it may fail
+// what the other rule brings to the consumer of both meanwhile.
+func (w *deliveryWorld) crashEverywhere() {
+	if m := pick(w, w.models); m.stages && !w.anySick() {
+		w.edit(m, crashValue, true)
+	}
+}
+
 // ask runs a command, which is possible, and does to the model what it is for.
 func (w *deliveryWorld) ask(m *model, verb string, then func()) {
 	w.Logf("%s: %s", m.rule, verb)
+	w.Reported(m.rule)
 	stderr, exit := w.steer(m, verb)
 	require.Zero(w, exit, stderr)
 	then()
 }
 
-// rollbackTo rolls back to a good revision that was not rejected.
+// rollbackTo rolls back to a good revision that was delivered.
 func (w *deliveryWorld) rollbackTo(m *model) {
-	values, verdicts, err := w.recorded(w.Context(), m)
-	require.NoError(w, err)
-	var numbers []int
-	for number, value := range values {
-		if strings.HasPrefix(value, goodValue) && value != m.value && verdicts[number] != delivery.Rejected {
-			numbers = append(numbers, number)
-		}
-	}
-	if len(numbers) == 0 {
+	all := w.recordedIf(m, func(r recorded) bool {
+		return strings.HasPrefix(r.value, goodValue) && r.value != m.value && r.verdict == revisions.Delivered
+	})
+	if len(all) == 0 {
 		return
 	}
-	slices.Sort(numbers)
-	to := pick(w, numbers[max(0, len(numbers)-10):]) // so recent that it is kept for long
-	w.Logf("%s: rollback to %d, %s", m.rule, to, values[to])
-	stderr, exit := w.steer(m, "rollback", "--to", strconv.Itoa(to))
+	to := pick(w, all[max(0, len(all)-10):]) // so recent that it is kept for long
+	w.Logf("%s: rollback to %d, %s", m.rule, to.number, to.value)
+	w.Reported(m.rule)
+	stderr, exit := w.steer(m, "rollback", "--to", strconv.Itoa(to.number), "--yes")
 	require.Zero(w, exit, stderr)
-	m.rollbackTo(values[to])
+	m.rollbackTo(to.value)
+}
+
+// recordedIf returns the recorded revisions of m that accept is true for, oldest first.
+func (w *deliveryWorld) recordedIf(m *model, accept func(recorded) bool) []recorded {
+	all, err := w.recorded(w.Context(), m)
+	require.NoError(w, err)
+	return slices.DeleteFunc(all, func(r recorded) bool { return !accept(r) })
 }
 
 func (w *deliveryWorld) reconfigured(m *model) {
@@ -124,26 +149,67 @@ func (w *deliveryWorld) deleteClone(m *model) {
 	m.give(namespace, m.assigned(w, namespace))
 }
 
-// tamper changes the data of a clone, or takes its revision off.
-func (w *deliveryWorld) tamper(m *model) {
-	namespace, drift := w.anyNamespace(), w.oneIn(2)
-	w.Logf("%s: tamper with the clone in %s, its data: %t", m.rule, namespace, drift)
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, mark.Revision)
-	if drift {
-		body = []byte(`{"data":{"` + valueKey + `":"ZHJpZnQ="}}`)
-		m.allow(namespace, "drift")
-		m.allow(namespace, "ZHJpZnQ=")
+// forget deletes a revision that neither is nor becomes anything: an older one.
+func (w *deliveryWorld) forget(m *model) {
+	all := w.recordedIf(m, func(r recorded) bool {
+		old := r.verdict == revisions.Superseded || r.verdict == revisions.Delivered && strings.HasPrefix(r.value, goodValue)
+		return old && !slices.Contains([]string{m.value, m.stable, m.newest, m.pinned}, r.value)
+	})
+	if len(all) == 0 {
+		return
 	}
-	var err error
-	if m.kind == object.Secret {
-		_, err = w.Admin.CoreV1().Secrets(namespace).Patch(w.Context(), sharedName, types.MergePatchType, body, metav1.PatchOptions{})
+	one := pick(w, all)
+	w.Logf("%s: delete revision %d, %s", m.rule, one.number, one.value)
+	w.remove(object.Ref{Kind: m.kind, Namespace: lab.Namespace, Name: one.name})
+}
+
+// rollOut changes the pod template of a consumer, as its owner does.
+func (w *deliveryWorld) rollOut() {
+	namespace, m := w.anyNamespace(), pick(w, w.models)
+	w.Logf("roll out %s in %s", m.rule, namespace)
+	w.patch(namespace, m, fmt.Sprintf(`{"template":{"metadata":{"annotations":{"version":%q}}}}`, w.value("v")))
+}
+
+// recreate has a consumer end all its pods before it starts others.
+func (w *deliveryWorld) recreate() {
+	namespace, m := w.anyNamespace(), pick(w, w.models)
+	w.Logf("recreate %s in %s", m.rule, namespace)
+	w.patch(namespace, m, `{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}`)
+}
+
+// scale ends the pods of the consumers in a namespace, or starts some.
+func (w *deliveryWorld) scale() {
+	namespace := pick(w, moving)
+	if w.rings[namespace] == "" || w.sick(namespace) {
+		return
+	}
+	replicas := 0
+	if w.idleIn[namespace] {
+		replicas = 1
+	}
+	w.Logf("scale %s to %d", namespace, replicas)
+	w.idleIn[namespace] = replicas == 0
+	for _, m := range w.models {
+		w.patch(namespace, m, fmt.Sprintf(`{"replicas":%d}`, replicas))
+	}
+}
+
+// rename renames a rule, which changes nothing of what it does.
+func (w *deliveryWorld) rename() {
+	m := pick(w, w.models)
+	if renamed, was := strings.CutSuffix(m.rule, "-renamed"); was {
+		m.rule = renamed
 	} else {
-		_, err = w.Admin.CoreV1().ConfigMaps(namespace).Patch(w.Context(), sharedName, types.MergePatchType, body, metav1.PatchOptions{})
+		m.rule += "-renamed"
 	}
+	w.Logf("rename to %s", m.rule)
+	w.configure()
+}
+
+func (w *deliveryWorld) patch(namespace string, m *model, spec string) {
+	body := []byte(`{"spec":` + spec + `}`)
+	_, err := w.Admin.AppsV1().Deployments(namespace).Patch(w.Context(), m.consumer(), types.StrategicMergePatchType, body, metav1.PatchOptions{})
 	require.NoError(w, err)
-	if !drift && m.stages {
-		m.give(namespace, m.assigned(w, namespace))
-	}
 }
 
 // comeOrGo creates a namespace, or deletes one.
@@ -161,9 +227,8 @@ func (w *deliveryWorld) comeOrGo() {
 // move moves a namespace into the canary stage, or out of it.
 func (w *deliveryWorld) move() {
 	name, ring := moving[0], canaryRing
-	blamed := slices.ContainsFunc(w.models, func(m *model) bool { return m.blamed[name] })
 	switch {
-	case w.rings[name] == "" || blamed: // else it is blamed in a later stage
+	case w.rings[name] == "" || w.sick(name): // else it would be blamed in a later stage
 		return
 	case w.rings[name] == canaryRing:
 		ring = noRing
@@ -186,7 +251,7 @@ func (w *deliveryWorld) sickenOrHeal() {
 		w.heal(name)
 		return
 	}
-	if slices.ContainsFunc(w.models, func(m *model) bool { return !m.canSicken(w, name) }) {
+	if w.idleIn[name] || slices.ContainsFunc(w.models, func(m *model) bool { return !m.canSicken(w, name) || !w.isStamped(name, m.consumer()) }) {
 		return
 	}
 	w.Logf("the consumers in %s fail", name)
@@ -196,27 +261,50 @@ func (w *deliveryWorld) sickenOrHeal() {
 	}
 }
 
+// isStamped reports whether the consumer of a rule in a namespace was restarted once, so
+// that its pods say which value they read: of others nobody knows whether they fail with
+// one that was delivered.
+func (w *deliveryWorld) isStamped(namespace, rule string) bool {
+	d, err := w.Admin.AppsV1().Deployments(namespace).Get(w.Context(), rule, metav1.GetOptions{})
+	require.NoError(w, err)
+	return d.Spec.Template.Annotations[mark.RestartedFor] != ""
+}
+
 // killAtRest kills Headwater and starts it. Nothing has changed, so nothing is written:
-// invariant D4.
+// invariant D4. But a process believes only its own evidence, and writes that on what is
+// under way, as it does that a stage waits for an approval, if the killed one did not yet.
 func (w *deliveryWorld) killAtRest() {
 	w.Log("kill and start")
 	mark := w.Cluster.Mark()
 	w.start()
 	require.NoError(w, w.headwater.Ready(w.Context()))
 	w.Settled(w.headwater)
-	require.NoError(w, w.NoWrites(mark)(w.Context()))
+	waiting := slices.DeleteFunc(slices.Clone(w.models), func(m *model) bool { return !m.underWay() })
+	awaits := slices.ContainsFunc(waiting, func(m *model) bool { return m.approval })
+	written, candidates := map[string]bool{}, map[string]bool{}
+	for _, write := range w.Writes(mark) {
+		known := write.Verb == "patch" || write.Verb == "update" && awaits
+		require.True(w, known && strings.HasPrefix(write.Name, "headwater-revision-") && !written[write.Verb+write.Name], "%+v", write)
+		written[write.Verb+write.Name], candidates[write.Name] = true, true
+	}
+	require.LessOrEqual(w, len(candidates), len(waiting))
 }
 
 // rests waits until all is at rest as the models say, and checks everything that was
 // written on the way.
 func (w *deliveryWorld) rests() {
 	require.NoError(w, w.headwater.Ready(w.Context()))
-	for _, m := range w.models {
-		w.Eventually(func(ctx context.Context) error { return w.isAsModelled(ctx, m) })
+	for began := time.Now(); ; { // a restart may begin after its clone was written
+		for _, m := range w.models {
+			w.Eventually(func(ctx context.Context) error { return w.isAsModelled(ctx, m) })
+		}
+		w.Eventually(w.rolledOut)
+		w.Settled(w.headwater)
+		if err := w.rolledOut(w.Context()); err == nil || time.Since(began) > lab.Timeout {
+			require.NoError(w, err)
+			break
+		}
 	}
-	w.Eventually(w.rolledOut)
-	w.Settled(w.headwater)
-	require.NoError(w, w.rolledOut(w.Context()))
 	for _, m := range w.models {
 		require.NoError(w, w.isAsModelled(w.Context(), m))
 	}
@@ -227,18 +315,18 @@ func (w *deliveryWorld) rests() {
 }
 
 func (w *deliveryWorld) isAsModelled(ctx context.Context, m *model) error {
-	values, verdicts, err := w.recorded(ctx, m)
+	all, err := w.recorded(ctx, m)
 	if err != nil {
 		return err
 	}
-	of := 0
-	for number, value := range values {
-		if value == m.value && number > of {
-			of = number
+	var of recorded
+	for _, one := range all {
+		if one.value == m.value {
+			of = one
 		}
 	}
-	if verdicts[of] != m.verdict {
-		return fmt.Errorf("revision %d is %s; want %s", of, verdicts[of], m)
+	if of.verdict != m.verdict {
+		return fmt.Errorf("revision %d is %s; want %s", of.number, of.verdict, m)
 	}
 	have, err := w.values(ctx, m)
 	if err != nil {

@@ -37,9 +37,7 @@ func (w *deliveryWorld) storm() {
 		w.stormStep(w.models[at], written[at])
 	}
 	w.ends(written)
-	editions, next, err := w.Cluster.History(w.Context(), w.next, "secrets", "configmaps")
-	require.NoError(w, err)
-	w.next = next
+	editions := w.history()
 	for i, m := range w.models {
 		values := valuesOf(m, editions)
 		for _, one := range values {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -17,10 +18,9 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -29,6 +29,12 @@ const (
 	operator       = "dp-operator"
 	canaryRing     = "canary"
 	noRing         = "none"
+	// The consumers in slowNamespace take slowStart from when they read until they are
+	// ready, or fail.
+	slowNamespace, slowStart = "dp-c2", 3 * time.Second
+	// sharedConsumer, in sharedNamespace, reads the clones of both rules. No bad value of one
+	// rule comes there alone, so that it is known which rule it stops.
+	sharedConsumer, sharedNamespace = "both", "dp-h1"
 	// valueKey is the key of the sources.
 	valueKey = "k"
 )
@@ -40,14 +46,14 @@ var (
 	moving = []string{"dp-c2", "dp-h2", "dp-r2"}
 )
 
-const deliverySections = "reload: {minInterval: 0s, maxRestartsPerHour: 0}\n" + e2e.EveryDelete
+const deliverySections = "reload: {minInterval: 0s, maxRestartsPerHour: 0}\n" + lab.EveryDelete
 
 // deliveryWorld is the cluster, and what the test alone knows of it.
 type deliveryWorld struct {
 	*env
 	dice
 
-	headwater *harness.Headwater
+	headwater *lab.Headwater
 	models    []*model
 	rings     map[string]string
 	// made counts values. next is from where the history is to be read on.
@@ -58,29 +64,44 @@ type deliveryWorld struct {
 	reloads float64
 	rules   string
 
+	// ran is since when, by etcd's revision, a pod that had read a value was ready.
+	ran map[run]int64
+
+	// idleIn are the namespaces whose consumers have no replicas.
+	idleIn map[string]bool
+
 	mu     sync.Mutex
 	sickIn map[string]bool
+	// read are the values that each pod read at its start, by the consumer that reads one alone.
+	read map[types.UID]map[string]string
 }
+
+// run is a value that a consumer in a namespace ran.
+type run struct{ consumer, namespace, value string }
 
 func newDeliveryWorld(t *testing.T, seed uint64) *deliveryWorld {
 	t.Helper()
-	w := &deliveryWorld{env: &env{e2e.On(t, cluster.ForTest(t, cluster.Options{}))}, dice: newDice(seed), rings: map[string]string{}, sickIn: map[string]bool{}, next: 1}
+	w := &deliveryWorld{
+		env: &env{lab.On(t, cluster.ForTest(t, cluster.Options{}))}, dice: newDice(seed), rings: map[string]string{}, sickIn: map[string]bool{}, idleIn: map[string]bool{}, next: 1,
+		ran: map[run]int64{}, read: map[types.UID]map[string]string{},
+	}
 	w.Plain()
+	w.RuleStatuses()
 	w.Sections = deliverySections
 	w.Node(deliveryNode)
-	require.NoError(t, harness.Bind(t.Context(), w.Admin, "cluster-admin", operator))
+	require.NoError(t, lab.Bind(t.Context(), w.Admin, "cluster-admin", operator))
 	w.Namespace(deliverySource)
 	first := w.value(goodValue)
 	for i, kind := range object.Kinds {
 		m := &model{
 			rule: strings.ToLower(string(kind)), kind: kind, hold: i == 1, approval: i == 1, stages: true, half: true,
-			value: first, verdict: delivery.Delivered, stable: first, newest: first, rejected: map[string]bool{}, blamed: map[string]bool{}, have: map[string]string{},
+			value: first, verdict: revisions.Delivered, stable: first, newest: first, rejected: map[string]bool{}, blamed: map[string]bool{}, have: map[string]string{},
 		}
 		m.rest()
 		w.models = append(w.models, m)
 		w.write(m, false)
 	}
-	w.playKubelet()
+	w.PlayKubelet("spec.nodeName="+deliveryNode, w.health)
 	for _, namespace := range slices.Concat(steady, moving[:2]) {
 		w.createNamespace(namespace)
 	}
@@ -89,6 +110,8 @@ func newDeliveryWorld(t *testing.T, seed uint64) *deliveryWorld {
 }
 
 func (w *deliveryWorld) ring(namespace string) string { return w.rings[namespace] }
+
+func (w *deliveryWorld) idle(namespace string) bool { return w.idleIn[namespace] }
 
 func (w *deliveryWorld) sick(namespace string) bool {
 	w.mu.Lock()
@@ -117,7 +140,7 @@ func (w *deliveryWorld) write(m *model, allAtOnce bool) {
 	w.Eventually(func(context.Context) error {
 		source := &object.Full{ObjectMeta: object.NewMeta(ref), Kind: m.kind, Content: object.Content{Data: map[string][]byte{valueKey: []byte(m.value)}}}
 		if allAtOnce {
-			source.Annotations = map[string]string{mark.Delivery: mark.AllAtOnce}
+			source.Annotations = map[string]string{mark.Delivery: mark.AllAtOnce + ": " + m.value} // another one than before
 		}
 		if before := w.find(ref); before != nil {
 			source.UID, source.ResourceVersion = before.UID, before.ResourceVersion
@@ -138,18 +161,23 @@ func (w *deliveryWorld) createNamespace(name string) {
 		return err
 	})
 	w.rings[name] = ring
+	both := lab.ByNothing()
 	for _, m := range w.models {
 		m.arrive(w, name)
-		spec := harness.ByNothing()
-		use{ref: object.Ref{Kind: m.kind, Namespace: name, Name: sharedName}, key: valueKey}.consume(&spec)
-		_, err := w.Admin.AppsV1().Deployments(name).Create(w.Context(), harness.Deployment(name, m.rule, 1, spec), metav1.CreateOptions{})
-		require.NoError(w, err)
+		spec, read := lab.ByNothing(), use{ref: object.Ref{Kind: m.kind, Namespace: name, Name: sharedName}, key: valueKey}
+		read.consume(&spec)
+		read.consume(&both)
+		w.Create(name, lab.Deployment(name, m.consumer(), 1, spec))
+	}
+	if name == sharedNamespace {
+		w.Create(name, lab.Deployment(name, sharedConsumer, 1, both))
 	}
 }
 
 func (w *deliveryWorld) deleteNamespace(name string) {
 	require.NoError(w, w.Admin.CoreV1().Namespaces().Delete(w.Context(), name, metav1.DeleteOptions{}))
 	delete(w.rings, name)
+	delete(w.idleIn, name)
 	w.setSick(name, false)
 	for _, m := range w.models {
 		delete(m.have, name)
@@ -170,7 +198,7 @@ func (w *deliveryWorld) start() {
 	}
 	w.rules = w.file()
 	o := w.Options(w.rules)
-	o.Args = []string{e2e.Alone} // a lease would outlive the killed
+	o.Args = []string{lab.Alone} // a lease would outlive the killed
 	w.headwater, w.reloads = w.Launch(o), 0
 }
 
@@ -196,7 +224,7 @@ func (w *deliveryWorld) configure() {
 
 // steer runs a command about the delivery of a rule.
 func (w *deliveryWorld) steer(m *model, verb string, args ...string) (stderr string, exit int) {
-	_, stderr, exit = w.Command(operator, append([]string{verb, m.rule, "--config", w.Dir + "/headwater.yaml"}, args...)...)
+	_, stderr, exit = w.Command(operator, append([]string{verb, m.rule}, args...)...)
 	return stderr, exit
 }
 
@@ -224,27 +252,46 @@ func (w *deliveryWorld) values(ctx context.Context, m *model) (map[string]string
 	return values, nil
 }
 
-// recorded returns the recorded revisions of m: value and verdict by number.
-func (w *deliveryWorld) recorded(ctx context.Context, m *model) (values map[int]string, verdicts map[int]delivery.Verdict, err error) {
-	values, verdicts = map[int]string{}, map[int]delivery.Verdict{}
+// recorded is a revision of a rule, as it is stored.
+type recorded struct {
+	name, value string
+	number      int
+	verdict     revisions.Verdict
+}
+
+// recorded returns the recorded revisions of m, oldest first.
+func (w *deliveryWorld) recorded(ctx context.Context, m *model) (all []recorded, err error) {
 	add := func(o metav1.Object, value string) {
-		number, _ := strconv.Atoi(o.GetLabels()[mark.Revision])
-		values[number], verdicts[number] = value, delivery.Verdict(o.GetAnnotations()[mark.Verdict])
+		name := o.GetName()
+		number, _ := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
+		all = append(all, recorded{name, value, number, revisions.Verdict(o.GetAnnotations()[mark.Verdict])})
 	}
 	of := metav1.ListOptions{LabelSelector: mark.Revision + "," + mark.Rule + "=" + m.rule}
-	secrets, err := w.Admin.CoreV1().Secrets(harness.Namespace).List(ctx, of)
+	secrets, err := w.Admin.CoreV1().Secrets(lab.Namespace).List(ctx, of)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for i := range secrets.Items {
 		add(&secrets.Items[i], string(secrets.Items[i].Data[valueKey]))
 	}
-	configMaps, err := w.Admin.CoreV1().ConfigMaps(harness.Namespace).List(ctx, of)
+	configMaps, err := w.Admin.CoreV1().ConfigMaps(lab.Namespace).List(ctx, of)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for i := range configMaps.Items {
 		add(&configMaps.Items[i], configMaps.Items[i].Data[valueKey])
 	}
-	return values, verdicts, nil
+	slices.SortFunc(all, func(a, b recorded) int { return a.number - b.number })
+	return all, nil
+}
+
+// patchObject patches an object of m's kind.
+func (w *deliveryWorld) patchObject(m *model, namespace, name string, body []byte) {
+	var err error
+	if m.kind == object.Secret {
+		_, err = w.Admin.CoreV1().Secrets(namespace).Patch(w.Context(), name, types.MergePatchType, body, metav1.PatchOptions{})
+	} else {
+		_, err = w.Admin.CoreV1().ConfigMaps(namespace).Patch(w.Context(), name, types.MergePatchType, body, metav1.PatchOptions{})
+	}
+	require.NoError(w, err)
 }

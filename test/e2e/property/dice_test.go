@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // dice are what a random test throws: the same seed, the same throws.
@@ -42,7 +42,7 @@ func (d dice) choose(choices []choice) {
 // played again.
 func seedAndSteps(t *testing.T, defaultSteps string) (seed, steps uint64) {
 	t.Helper()
-	seed, steps = e2e.Number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10)), e2e.Number(t, "HEADWATER_STEPS", defaultSteps)
+	seed, steps = lab.Number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10)), lab.Number(t, "HEADWATER_STEPS", defaultSteps)
 	t.Logf("HEADWATER_SEED=%d HEADWATER_STEPS=%d", seed, steps)
 	return seed, steps
 }

@@ -129,7 +129,7 @@ func (p *past) judgeFiles(w *workload) error {
 			if now == nil || !w.mounts(ref) || !w.governs(ref) {
 				continue
 			}
-			if then := p.from(ref, pod.read)[0].data; !maps.Equal(then, now) && !p.looksOld(pod, then, now) {
+			if then := p.filesOf(ref, pod.read); !maps.Equal(then, now) && !p.looksOld(pod, then, now) {
 				errs = append(errs, fmt.Errorf("pod %s was not refreshed for %s: it has %v from %d, and there is %v: %s", name, ref, then, pod.read, now, p.tell(w)))
 			}
 			if pod.confirm != pod.refreshed {
@@ -138,6 +138,17 @@ func (p *past) judgeFiles(w *workload) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// filesOf is what the files of a pod hold that was made to read ref at a revision. Where
+// ref was not there, its kubelet tries again by itself until it is.
+func (p *past) filesOf(ref object.Ref, read int64) map[string]string {
+	for _, edition := range p.from(ref, read) {
+		if edition.data != nil {
+			return edition.data
+		}
+	}
+	return nil
 }
 
 // looksOld reports whether all that pod lacks of now is that keys were removed, for

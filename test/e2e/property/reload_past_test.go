@@ -150,6 +150,9 @@ func (p *past) notePod(o *corev1.Pod, revision int64) {
 	switch {
 	case o.Spec.NodeName == "":
 		return
+	case o.DeletionTimestamp != nil: // as an API server leaves it that crashes meanwhile; its kubelet would end it
+		delete(p.pods, id)
+		return
 	case known == nil:
 		known = &playedPod{app: o.Labels["app"], bound: revision, read: revision}
 		p.pods[id] = known

@@ -13,7 +13,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // data is an object whose data the test itself writes.
@@ -136,13 +136,12 @@ func (w *reloadWorld) create(namespace, name string) {
 
 func (w *reloadWorld) createOf(namespace, name string, replicas int32, spec corev1.PodSpec, wish string) {
 	w.made++
-	deployment := harness.Deployment(namespace, name, replicas, spec)
+	deployment := lab.Deployment(namespace, name, replicas, spec)
 	app := map[string]string{"app": fmt.Sprint(name, "-", w.made)}
 	deployment.Annotations, deployment.Labels = wishOf(wish), app
 	deployment.Spec.Selector.MatchLabels, deployment.Spec.Template.Labels = app, app
 	w.Logf("create %s/%s: %d of %+v, %v", namespace, name, replicas, usesOf(namespace, &deployment.Spec.Template.Spec), deployment.Annotations)
-	_, err := w.Admin.AppsV1().Deployments(namespace).Create(w.Context(), deployment, metav1.CreateOptions{})
-	require.NoError(w, err)
+	w.Create(namespace, deployment)
 }
 
 // edited edits a workload as its owner does.
@@ -233,7 +232,7 @@ func (w *reloadWorld) restartAPIServer() {
 func (w *reloadWorld) refuse() {
 	if w.refused == "" {
 		w.Log("refuse")
-		w.RefuseUpdatesOf(reloadTargets[0], refusedName)
+		w.allowed = w.RefuseUpdatesOf(reloadTargets[0], refusedName)
 		w.refused = refusedName
 	}
 }
@@ -241,7 +240,7 @@ func (w *reloadWorld) refuse() {
 func (w *reloadWorld) allow() {
 	if w.refused != "" {
 		w.Log("allow")
-		w.AllowUpdates()
+		w.allowed()
 		w.refused = ""
 	}
 }

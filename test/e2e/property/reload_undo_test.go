@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // undo takes a restart back, wherever its rollout is, by one of the ways that there
@@ -96,16 +96,13 @@ func (w *reloadWorld) createUnled() {
 		return
 	}
 	w.SecondLater()
-	spec := harness.ByNothing()
+	spec := lab.ByNothing()
 	use{ref: ref}.consume(&spec)
 	w.createOf(namespace, name, 1, spec, "Auto")
 	app := fmt.Sprint("app=", name, "-", w.made)
-	err := harness.Within(w.Context(), restWithin, func(ctx context.Context) error {
+	err := lab.Eventually(w.Context(), func(ctx context.Context) error {
 		pods, err := w.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: app})
-		if err != nil || len(pods.Items) == 0 || pods.Items[0].Spec.NodeName == "" {
-			return fmt.Errorf("no pod has a node yet (%w)", err)
-		}
-		return nil
+		return lab.ErrorIf(err != nil || len(pods.Items) == 0 || pods.Items[0].Spec.NodeName == "", "no pod has a node yet (%w)", err)
 	})
 	require.NoError(w, err)
 	w.SecondLater()

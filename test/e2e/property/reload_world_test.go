@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // A small world, so that everything meets everything.
@@ -59,24 +56,25 @@ type reloadWorld struct {
 	dice
 	*past
 
-	headwater *harness.Headwater
+	headwater *lab.Headwater
 	// next is from where the past is to be read on.
 	next int64
 	// made counts workloads, so that each has an app label of its own.
 	made int
-	// refused is refusedName while nobody may change it.
+	// refused is refusedName while nobody may change it, until allowed is called.
 	refused string
+	allowed func()
 }
 
 func newReloadWorld(t *testing.T, seed uint64) *reloadWorld {
 	t.Helper()
-	w := &reloadWorld{env: &env{e2e.On(t, cluster.ForTest(t, cluster.Options{}))}, dice: newDice(seed), past: newPast(0), next: 1}
+	w := &reloadWorld{env: &env{lab.On(t, cluster.ForTest(t, cluster.Options{}))}, dice: newDice(seed), past: newPast(0), next: 1}
 	w.Sections = reloadSections
 	w.Node("rel-node")
 	for _, namespace := range append([]string{reloadSource}, reloadTargets...) {
 		w.Namespace(namespace)
 	}
-	w.playKubelet()
+	w.PlayKubelet("status.phase=Pending,spec.nodeName=rel-node", func(context.Context, *corev1.Pod) (lab.Health, error) { return lab.Runs, nil })
 	for _, kind := range object.Kinds {
 		w.putData(object.Ref{Kind: kind, Namespace: reloadSource, Name: sharedName}, nil)
 		for _, namespace := range reloadTargets {
@@ -84,7 +82,7 @@ func newReloadWorld(t *testing.T, seed uint64) *reloadWorld {
 		}
 	}
 	w.create(reloadTargets[0], refusedName)
-	w.createOf(reloadTargets[0], mountingName, 1, harness.ByVolume(sharedName), "")
+	w.createOf(reloadTargets[0], mountingName, 1, lab.ByVolume(sharedName), "")
 	for _, namespace := range reloadTargets {
 		for _, name := range workloadNames {
 			w.create(namespace, name)
@@ -94,46 +92,13 @@ func newReloadWorld(t *testing.T, seed uint64) *reloadWorld {
 	return w
 }
 
-// playKubelet has every pod that has a node run, until the end of the test.
-func (w *reloadWorld) playKubelet() {
-	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ticker := time.NewTicker(20 * time.Millisecond); ; {
-			select {
-			case <-ctx.Done():
-				ticker.Stop()
-				return
-			case <-ticker.C:
-				_ = w.runPods(ctx) // the API server may be down
-			}
-		}
-	}()
-	w.Cleanup(func() { cancel(); <-done })
-}
-
-func (w *reloadWorld) runPods(ctx context.Context) error {
-	pods, err := w.Admin.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		ResourceVersion: "0", FieldSelector: "status.phase=Pending,spec.nodeName=rel-node",
-	})
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for i := range pods.Items {
-		errs = append(errs, harness.SetRunning(ctx, w.Admin, &pods.Items[i]))
-	}
-	return errors.Join(errs...)
-}
-
 // start starts Headwater, which may have been killed.
 func (w *reloadWorld) start() {
 	w.Log("start")
 	require.NoError(w, w.remember(w.Context()))
 	w.begun = w.next
 	o := w.Options(reloadRules)
-	o.Args = []string{e2e.Alone} // a lease would outlive the killed
+	o.Args = []string{lab.Alone} // a lease would outlive the killed
 	w.headwater = w.Launch(o)
 }
 
@@ -150,7 +115,7 @@ func (w *reloadWorld) remember(ctx context.Context) error {
 	}
 	w.next = next
 	if len(w.faults) > 0 {
-		return harness.Permanent(errors.Join(w.faults...))
+		return lab.Permanent(errors.Join(w.faults...))
 	}
 	return nil
 }
@@ -163,13 +128,13 @@ func (w *reloadWorld) comesToRest() {
 	}
 	require.NoError(w, w.headwater.Ready(w.Context()))
 	w.Eventually(func(ctx context.Context) error {
-		if err := w.headwater.Idle(ctx); err != nil {
+		if err := w.CaughtUp(ctx, w.headwater); err != nil { // its watches come back some time after the API server
 			return err
 		}
 		if err := w.isCurrent(ctx); err != nil {
 			return err
 		}
-		if err := harness.Holds(ctx, undisturbed, w.nothingChanged(w.Cluster.Mark())); err != nil {
+		if err := lab.Holds(ctx, undisturbed, w.nothingChanged(w.Cluster.Mark())); err != nil {
 			return err
 		}
 		return w.isCurrent(ctx)
@@ -201,7 +166,7 @@ func (w *reloadWorld) nothingChanged(mark cluster.Mark, except ...string) func(c
 
 // spec is a pod of up to three uses at random.
 func (w *reloadWorld) spec(namespace string) corev1.PodSpec {
-	spec := harness.ByNothing()
+	spec := lab.ByNothing()
 	for range 1 + w.IntN(3) {
 		w.use(namespace).consume(&spec)
 	}

@@ -1,6 +1,8 @@
 package property
 
 import (
+	"context"
+
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,20 +33,27 @@ func (e *env) put(o *object.Full) (*object.Full, error) {
 
 // find reads an object; nil when there is none.
 func (e *env) find(ref object.Ref) *object.Full {
+	full, err := e.lookup(e.Context(), ref)
+	require.NoError(e, err)
+	return full
+}
+
+// lookup is find that fails no test.
+func (e *env) lookup(ctx context.Context, ref object.Ref) (*object.Full, error) {
 	var found any
 	var err error
 	if ref.Kind == object.Secret {
-		found, err = e.Admin.CoreV1().Secrets(ref.Namespace).Get(e.Context(), ref.Name, metav1.GetOptions{})
+		found, err = e.Admin.CoreV1().Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	} else {
-		found, err = e.Admin.CoreV1().ConfigMaps(ref.Namespace).Get(e.Context(), ref.Name, metav1.GetOptions{})
+		found, err = e.Admin.CoreV1().ConfigMaps(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	}
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil
 	}
-	require.NoError(e, err)
-	full, err := object.FromAPI(found)
-	require.NoError(e, err)
-	return full
+	if err != nil {
+		return nil, err
+	}
+	return object.FromAPI(found)
 }
 
 func (e *env) remove(ref object.Ref) {

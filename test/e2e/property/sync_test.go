@@ -1,3 +1,5 @@
+// Package property holds the end-to-end tests that do one thing at random after
+// the other, and compare what becomes of it with what the rules ask for.
 package property
 
 import (
@@ -10,8 +12,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -66,7 +67,7 @@ func (w *world) restart() {
 		w.headwater.Kill()
 	}
 	o := w.Options(w.file())
-	o.Args = []string{e2e.Alone} // a lease would outlive the killed
+	o.Args = []string{lab.Alone} // a lease would outlive the killed
 	w.headwater = w.Launch(o)
 }
 
@@ -86,7 +87,7 @@ func (w *world) comesToRest() {
 		if err := w.judge(ctx); err != nil {
 			return err
 		}
-		return harness.Holds(ctx, undisturbed, w.nothingWritten(w.Cluster.Mark()))
+		return lab.Holds(ctx, undisturbed, w.nothingWritten(w.Cluster.Mark()))
 	})
 	require.NoError(w, w.judge(w.Context()))
 	for _, r := range w.objectWrites(w.since) {
@@ -110,7 +111,7 @@ func (w *world) objectWrites(mark cluster.Mark) []cluster.Request {
 	var writes []cluster.Request
 	for _, r := range w.Writes(mark) {
 		clonable := r.Resource == object.Secret.Resource() || r.Resource == object.ConfigMap.Resource()
-		if clonable && r.Namespace != harness.Namespace {
+		if clonable && r.Namespace != lab.Namespace {
 			writes = append(writes, r)
 		}
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // A small world, so that everything meets everything.
@@ -40,7 +39,7 @@ type world struct {
 	*env
 	dice
 
-	headwater *harness.Headwater
+	headwater *lab.Headwater
 	rules     []config.Rule
 	// strangers are the objects that are somebody else's, as they left them.
 	strangers map[object.Ref]version
@@ -59,7 +58,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		env: newEnv(t), dice: newDice(seed),
 		strangers: map[object.Ref]version{}, alive: map[string]bool{},
 	}
-	w.Sections = e2e.EveryDelete
+	w.Sections = lab.EveryDelete
 	for _, name := range sourceNamespaces {
 		w.Namespace(name)
 	}

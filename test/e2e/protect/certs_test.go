@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -34,38 +34,38 @@ func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
 	e.Sections = byTheWebhookAlone
 	r, _, mallory := e.behindTheService("first")
 	ctx := t.Context()
-	require.NoError(t, harness.IgnoreGone(e.Admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
-	require.NoError(t, harness.IgnoreGone(e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, webhookConfiguration, metav1.DeleteOptions{})))
+	require.NoError(t, lab.IgnoreGone(e.Admin.CoreV1().Secrets(lab.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
+	require.NoError(t, lab.IgnoreGone(e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, webhookConfiguration, metav1.DeleteOptions{})))
 	mark := e.Cluster.Mark()
 	for range 3 {
 		r.launch()
 	}
 	r.ready()
 	e.protected(mallory, "first-src", "shared")
-	require.NoError(t, r.serve(ctx, e.Get(harness.Namespace, certificateSecret)))
+	require.NoError(t, r.serve(ctx, e.Get(lab.Namespace, certificateSecret)))
 	written, err := e.Cluster.Since(ctx, mark, func(r cluster.Request) bool {
 		return r.Resource == "secrets" && r.Name == certificateSecret && r.IsWrite() && r.Code < 300
 	})
 	require.NoError(t, err)
 	require.Len(t, written, 1, "the first writer wins, and nobody writes over it")
 	t.Run("emptied, it is recreated and the old CA stays trusted", func(t *testing.T) {
-		before := e.Get(harness.Namespace, certificateSecret)
-		e.Edit(harness.Namespace, certificateSecret, func(s *corev1.Secret) {
+		before := e.Get(lab.Namespace, certificateSecret)
+		e.Edit(lab.Namespace, certificateSecret, func(s *corev1.Secret) {
 			s.Data = map[string][]byte{corev1.TLSCertKey: {}, corev1.TLSPrivateKeyKey: {}}
 		})
-		require.NoError(t, harness.Eventually(ctx, func(context.Context) error {
-			if err := rotated(before, e.Get(harness.Namespace, certificateSecret)); err != nil {
+		require.NoError(t, lab.Eventually(ctx, func(context.Context) error {
+			if err := rotated(before, e.Get(lab.Namespace, certificateSecret)); err != nil {
 				return err
 			}
-			return r.serve(ctx, e.Get(harness.Namespace, certificateSecret))
+			return r.serve(ctx, e.Get(lab.Namespace, certificateSecret))
 		}))
-		require.NoError(t, harness.Refused(e2e.TryEdit(ctx, mallory, "first-src", "shared", "x")))
+		require.NoError(t, lab.Refused(lab.TryEdit(ctx, mallory, "first-src", "shared", "x")))
 	})
 }
 
 func TestARotationOfTheCAFailsNoWriteAndNoHandshake(t *testing.T) {
 	e := newEnv(t)
-	rotations := e2e.Number(t, "HEADWATER_ROTATIONS", defaultRotations)
+	rotations := lab.Number(t, "HEADWATER_ROTATIONS", defaultRotations)
 	e.Sections = byTheWebhookAlone
 	r, owner, mallory := e.behindTheService("rotate")
 	for range 2 {
@@ -77,10 +77,10 @@ func TestARotationOfTheCAFailsNoWriteAndNoHandshake(t *testing.T) {
 	load := e.newTraffic("rotate-src", "shared", "other", owner, mallory)
 	r.handshakes(load, caSettle/4)
 	for range rotations {
-		before := e.Get(harness.Namespace, certificateSecret)
-		require.NoError(t, e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
+		before := e.Get(lab.Namespace, certificateSecret)
+		require.NoError(t, e.Admin.CoreV1().Secrets(lab.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
 		e.Eventually(func(ctx context.Context) error {
-			after := e.Get(harness.Namespace, certificateSecret)
+			after := e.Get(lab.Namespace, certificateSecret)
 			if err := rotated(before, after); err != nil {
 				return err
 			}
@@ -95,25 +95,21 @@ func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 	e.Sections = "protect: {engine: Webhook, certificates: {secretName: " + givenSecret + "}}\n"
 	r, owner, mallory := e.behindTheService("given")
 	ctx := t.Context()
-	require.NoError(t, harness.IgnoreGone(e.Admin.CoreV1().Secrets(harness.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
+	require.NoError(t, lab.IgnoreGone(e.Admin.CoreV1().Secrets(lab.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
 	ca := newAuthority(t)
 	given := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: harness.Namespace, Name: givenSecret}, Type: corev1.SecretTypeTLS, Data: ca.issue(t, webhookHost, time.Hour),
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab.Namespace, Name: givenSecret}, Type: corev1.SecretTypeTLS, Data: ca.issue(t, webhookHost, time.Hour),
 	}
 	mark := e.Cluster.Mark()
 	first := r.launch()
 	r.launch()
 	e.Eventually(func(ctx context.Context) error {
 		err := first.Ready(shortly(ctx, t))
-		if err == nil || !strings.Contains(err.Error(), givenSecret+": does not exist") {
-			return fmt.Errorf("ready without a certificate, or not for lack of it: %w", err)
-		}
-		return nil
+		return lab.ErrorIf(err == nil || !strings.Contains(err.Error(), givenSecret+": does not exist"), "ready without a certificate, or not for lack of it: %w", err)
 	})
-	_, err := e.Admin.CoreV1().Secrets(harness.Namespace).Create(ctx, given, metav1.CreateOptions{})
-	require.NoError(t, err)
+	e.Create(lab.Namespace, given)
 	e.Cleanup(func() {
-		_ = e.Admin.CoreV1().Secrets(harness.Namespace).Delete(context.WithoutCancel(ctx), givenSecret, metav1.DeleteOptions{})
+		_ = e.Admin.CoreV1().Secrets(lab.Namespace).Delete(context.WithoutCancel(ctx), givenSecret, metav1.DeleteOptions{})
 	})
 	r.ready()
 	e.protected(mallory, "given-src", "shared")
@@ -121,8 +117,8 @@ func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 	load := e.newTraffic("given-src", "shared", "other", owner, mallory)
 	r.handshakes(load, caSettle/4)
 	swap := func(data map[string][]byte) *corev1.Secret {
-		e.Edit(harness.Namespace, givenSecret, func(s *corev1.Secret) { s.Data = data })
-		return e.Get(harness.Namespace, givenSecret)
+		e.Edit(lab.Namespace, givenSecret, func(s *corev1.Secret) { s.Data = data })
+		return e.Get(lab.Namespace, givenSecret)
 	}
 	other := newAuthority(t)
 	for sentence, data := range map[string]map[string][]byte{
@@ -143,23 +139,20 @@ func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 	}
 	t.Log("a new CA alone is published in the end")
 	last := swap(other.issue(t, webhookHost, time.Hour))
-	e.Eventually(func(ctx context.Context) error {
-		live, err := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
-		if err == nil && string(live.Webhooks[0].ClientConfig.CABundle) != string(last.Data["ca.crt"]) {
-			err = errors.New("another bundle is published")
-		}
-		return err
+	lab.Until(e, e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get, webhookConfiguration, func(live *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+		return lab.ErrorIf(string(live.Webhooks[0].ClientConfig.CABundle) != string(last.Data["ca.crt"]), "another bundle is published")
 	})
+	e.Eventually(func(ctx context.Context) error { return r.serve(ctx, last) })
 	t.Log("what cannot be used changes nothing")
 	swap(ca.issue(t, "elsewhere.svc", time.Hour))
-	e.HasEvent(harness.Namespace, givenSecret, "CertificateUnusable")
+	e.HasEvent(lab.Namespace, givenSecret, "CertificateUnusable")
 	for _, one := range r.all() {
 		e.HasMetric(one, 0, "headwater_protection_certificate_valid", nil)
 	}
 	e.Holds(2*caSettle, func(ctx context.Context) error { return r.serve(ctx, last) })
 	load.ends(e)
 	written, err := e.Cluster.Since(ctx, mark, func(r cluster.Request) bool {
-		return r.User == harness.ServiceAccount && r.Resource == "secrets" && r.Namespace == harness.Namespace && r.IsWrite()
+		return r.User == lab.ServiceAccount && r.Resource == "secrets" && r.Namespace == lab.Namespace && r.IsWrite()
 	})
 	require.NoError(t, err)
 	for _, request := range written {

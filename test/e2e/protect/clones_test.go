@@ -3,6 +3,7 @@ package protect
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,8 +17,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // attempt is a write that is judged on the real API server, as a dry run, so
@@ -63,7 +63,7 @@ func rewriting(name string, change func(*corev1.Secret)) attempt {
 
 // forged is a Secret that carries the marks of a clone.
 func forged(namespace, name string) *corev1.Secret {
-	secret := harness.Secret(namespace, name, nil)
+	secret := lab.Secret(namespace, name, nil)
 	secret.Labels = map[string]string{mark.CloneLabel: "true"}
 	secret.Annotations = map[string]string{mark.Rule: "marks", mark.Source: "Secret/marks-src/shared"}
 	return secret
@@ -71,21 +71,14 @@ func forged(namespace, name string) *corev1.Secret {
 
 func TestMarksAreHeadwatersAlone(t *testing.T) {
 	e := newEnv(t)
-	for _, namespace := range []string{"marks-src", "marks-a", "marks-b"} {
-		e.Namespace(namespace)
-	}
+	e.Namespaces("marks-src", "marks-a", "marks-b")
 	data := map[string]string{"k": "v"}
 	e.Secret("marks-src", "shared", data)
 	e.Secret("marks-a", "own", data)
-	e.ClusterRole("marks-editor", e2e.SecretsEditor())
+	e.ClusterRole("marks-editor", lab.SecretsEditor())
 	e.Grant("", "marks-editor", "marks-mallory")
 	e.Grant("", "marks-editor", "marks-keeper")
-	h := e.StartAlone(`
-- name: marks
-  source: {kind: Secret, namespace: marks-src, name: shared}
-  sync: {namespaces: {include: ["marks-*"]}}
-  protect: {allow: {users: [marks-keeper]}}
-`)
+	h := e.StartAlone(lab.Rule("marks", `sync: {namespaces: {include: ["marks-*"]}}`, "protect: {allow: {users: [marks-keeper]}}"))
 	e.HasClone("marks-a", "shared", data)
 	mallory, keeper := e.Client("marks-mallory"), e.Client("marks-keeper").CoreV1().Secrets("marks-a")
 	secrets := mallory.CoreV1().Secrets("marks-a")
@@ -107,12 +100,12 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 		},
 	}
 	for _, try := range refusals { // and not a webhook of the test before, which cannot be reached
-		e.Eventually(func(ctx context.Context) error { return harness.Refused(try(ctx, secrets)) })
+		e.Eventually(func(ctx context.Context) error { return lab.Refused(try(ctx, secrets)) })
 	}
 	for sentence, try := range refusals {
 		t.Run(sentence+" is refused", func(t *testing.T) {
-			require.NoError(t, harness.Refused(try(t.Context(), secrets)))
-			require.NoError(t, harness.Refused(try(t.Context(), keeper)), "a user that the rule allows to change its source")
+			require.NoError(t, lab.Refused(try(t.Context(), secrets)))
+			require.NoError(t, lab.Refused(try(t.Context(), keeper)), "a user that the rule allows to change its source")
 			require.NoError(t, try(t.Context(), e.Admin.CoreV1().Secrets("marks-a")), "a holder of the override permission")
 		})
 	}
@@ -123,7 +116,7 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 		"an edit of a clone, which is healed":   patching("shared", `{"data":{"k":"eA=="}}`),
 		"a delete of a clone, which is healed":  attemptToDelete("shared"),
 		"what one does with one's own":          patching("own", `{"data":{"k":"eA=="},"metadata":{"labels":{"a":"b"}}}`),
-		"creating what is no clone":             creating(harness.Secret("marks-a", "new", nil)),
+		"creating what is no clone":             creating(lab.Secret("marks-a", "new", nil)),
 	}
 	for sentence, try := range passes {
 		t.Run(sentence+" passes", func(t *testing.T) { require.NoError(t, try(t.Context(), secrets)) })
@@ -142,7 +135,15 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, asked)
 	})
+	for _, try := range refusals { // and by the policies, for a webhook that need not answer
+		e.Eventually(func(ctx context.Context) error {
+			err := try(ctx, secrets)
+			return lab.ErrorIf(err == nil || !strings.Contains(err.Error(), byPolicy), "not refused by a policy: %w", err)
+		})
+	}
+	e.failsOpen()
 	h.Kill()
+	e.Eventually(func(ctx context.Context) error { return passes["an edit of a clone, which is healed"](ctx, secrets) }) // the API server has heard of it
 	for sentence, try := range refusals {
 		t.Run("with Headwater down, "+sentence+" is refused", func(t *testing.T) {
 			require.Error(t, try(t.Context(), secrets))
@@ -156,14 +157,12 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 
 func TestClonesMayBeDenied(t *testing.T) {
 	e := newEnv(t)
-	for _, namespace := range []string{"deny-src", "deny-b"} {
-		e.Namespace(namespace)
-	}
-	require.NoError(t, harness.EnsureNamespace(t.Context(), e.Admin, "deny-a", nil))
+	e.Namespaces("deny-src", "deny-b")
+	require.NoError(t, lab.EnsureNamespace(t.Context(), e.Admin, "deny-a", nil))
 	data := map[string]string{"k": "v"}
 	e.Secret("deny-src", "shared", data)
 	e.Secret("deny-src", "healed", data)
-	e.ClusterRole("deny-editor", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.ClusterRole("deny-editor", lab.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
 	e.ClusterRole("deny-override", rbacv1.PolicyRule{
 		APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, ResourceNames: []string{"deny"}, Verbs: []string{"override"},
 	})
@@ -197,11 +196,11 @@ func TestClonesMayBeDenied(t *testing.T) {
 	}
 	for sentence, try := range refusals {
 		t.Run(sentence+" is refused", func(t *testing.T) {
-			require.NoError(t, harness.Refused(try(t.Context(), in(mallory))))
+			require.NoError(t, lab.Refused(try(t.Context(), in(mallory))))
 			require.NoError(t, try(t.Context(), in(breaker)), "a holder of the override permission for this rule")
 		})
 	}
-	require.NoError(t, e2e.TryEdit(t.Context(), keeper, "deny-a", "shared", "x"), "a user that the rule allows")
+	require.NoError(t, lab.TryEdit(t.Context(), keeper, "deny-a", "shared", "x"), "a user that the rule allows")
 	for sentence, try := range map[string]attempt{
 		"a label of one's own":                patching("shared", `{"metadata":{"labels":{"team":"a"}}}`),
 		"a rewrite that changes nothing":      rewriting("shared", func(*corev1.Secret) {}),
@@ -216,18 +215,17 @@ func TestClonesMayBeDenied(t *testing.T) {
 	e.HasClone("deny-a", "shared", map[string]string{"k": "v2"})
 
 	e.protectedByPolicy(mallory, "deny-a", "shared")
+	e.failsOpen()
 	h.Kill()
 	ctx := t.Context()
-	require.Error(t, e2e.TryEdit(ctx, mallory, "deny-a", "shared", "x"), "the outage leaves the clone protected")
-	require.NoError(t, e2e.TryEdit(ctx, breaker, "deny-a", "shared", "x"), "break-glass")
-	require.NoError(t, e2e.TryEdit(ctx, mallory, "deny-a", "healed", "x"), "invariant 9: the outage blocks clones of other rules")
+	e.Eventually(func(ctx context.Context) error { return lab.TryEdit(ctx, breaker, "deny-a", "shared", "x") }) // the API server has heard of it
+	require.Error(t, lab.TryEdit(ctx, mallory, "deny-a", "shared", "x"), "the outage leaves the clone protected")
+	require.NoError(t, lab.TryEdit(ctx, breaker, "deny-a", "shared", "x"), "break-glass")
+	require.NoError(t, lab.TryEdit(ctx, mallory, "deny-a", "healed", "x"), "invariant 9: the outage blocks clones of other rules")
 	require.NoError(t, mallory.CoreV1().Namespaces().Delete(ctx, "deny-a", metav1.DeleteOptions{}))
 	e.Eventually(func(ctx context.Context) error { // the namespace controller empties it during the outage
 		_, err := e.Admin.CoreV1().Namespaces().Get(ctx, "deny-a", metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the namespace is still there: %w", err)
-		}
-		return nil
+		return lab.ErrorIf(!apierrors.IsNotFound(err), "the namespace is still there: %w", err)
 	})
 }
 
@@ -271,11 +269,9 @@ func TestTheWebhookIsNeverAskedAboutHeadwatersOwnWrites(t *testing.T) {
 // The old policies let writes under the other name pass until Headwater updates them.
 func TestAStartUnderAnotherNameIsNoFailure(t *testing.T) {
 	e := newEnv(t)
-	for _, namespace := range []string{"rename-src", "rename-a", "rename-b"} {
-		e.Namespace(namespace)
-	}
+	e.Namespaces("rename-src", "rename-a", "rename-b")
 	e.Secret("rename-src", "shared", map[string]string{"k": "v"})
-	o := e.Options(e2e.OneRule("rename") + "  protect: {}\n")
+	o := e.Options(lab.OneRule("rename") + "  protect: {}\n")
 	require.NoError(t, e.Cluster.KubeconfigFor(o.Kubeconfig, "first-name", "system:masters"))
 	first := e.Launch(o)
 	require.NoError(t, first.Ready(t.Context()))
@@ -284,7 +280,7 @@ func TestAStartUnderAnotherNameIsNoFailure(t *testing.T) {
 	first.Stop()
 	e.Edit("rename-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("v2") })
 
-	second := e.Start(e2e.OneRule("rename") + "  protect: {}\n")
+	second := e.Start(lab.OneRule("rename") + "  protect: {}\n")
 	for _, namespace := range []string{"rename-a", "rename-b"} {
 		e.HasClone(namespace, "shared", map[string]string{"k": "v2"})
 	}

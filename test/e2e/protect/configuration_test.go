@@ -2,7 +2,6 @@ package protect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -12,12 +11,12 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
 	configHeader = "apiVersion: headwater.dev/v1alpha1\nkind: Config\n"
-	noRules      = configHeader + "rules: []\n"
+	noRules      = configHeader + "rules: []\nremovedRules: [config]\n"
 	nameTwice    = configHeader + `rules:
 - {name: a, source: {kind: Secret, namespace: p, name: x}, sync: {}}
 - {name: a, source: {kind: Secret, namespace: p, name: y}, sync: {}}
@@ -39,7 +38,7 @@ func (e *env) deployer() deployer {
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(e, err)
 	e.Cleanup(func() {
-		err := client.CoreV1().ConfigMaps(harness.Namespace).Delete(context.WithoutCancel(e.Context()), "headwater", metav1.DeleteOptions{})
+		err := client.CoreV1().ConfigMaps(lab.Namespace).Delete(context.WithoutCancel(e.Context()), "headwater", metav1.DeleteOptions{})
 		if !apierrors.IsNotFound(err) {
 			require.NoError(e, err)
 		}
@@ -58,25 +57,18 @@ func (d deployer) apply(ctx context.Context, namespace, name, version, text stri
 
 // configure applies ConfigMap headwater of version 1.
 func (d deployer) configure(ctx context.Context, text string, dryRun ...string) error {
-	return d.apply(ctx, harness.Namespace, "headwater", "1", text, dryRun...)
+	return d.apply(ctx, lab.Namespace, "headwater", "1", text, dryRun...)
 }
 
 // refuses waits until an invalid configuration is refused, also as a dry run.
 func (d deployer) refuses(e *env) {
 	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
-		if d.configure(ctx, nameTwice, metav1.DryRunAll) == nil {
-			return errors.New("a dry run of an invalid configuration passes")
-		}
-		return nil
+		return lab.ErrorIf(d.configure(ctx, nameTwice, metav1.DryRunAll) == nil, "a dry run of an invalid configuration passes")
 	})
 }
 
-const configRule = `
-- name: config
-  source: {kind: Secret, namespace: config-src, name: shared}
-  protect: {}
-`
+var configRule = lab.Rule("config", "protect: {}")
 
 func TestAnInvalidConfigurationIsRefusedAtAdmission(t *testing.T) {
 	e := newEnv(t)
@@ -95,14 +87,17 @@ func TestAnInvalidConfigurationIsRefusedAtAdmission(t *testing.T) {
 	require.Empty(t, d.warnings.texts)
 	require.Error(t, d.configure(ctx, nameTwice), "an update is refused as a creation is")
 
-	const note = "headwater.yaml:4: safety.maxDeleteFraction: never holds the removal of clones, however many go at once"
+	const note = "headwater.yaml:5: safety.maxDeleteFraction: never holds the removal of clones, however many go at once"
 	require.NoError(t, d.configure(ctx, noRules+"safety: {maxDeleteFraction: 1}\n"))
 	require.Equal(t, []string{note}, d.warnings.texts)
+	require.NoError(t, d.configure(ctx, configHeader+"rules: []\n"))
+	require.Len(t, d.warnings.texts, 1)
+	require.Contains(t, d.warnings.texts[0], "the configuration is held: it has no rule. Put back, or name in removedRules: config;")
 
 	h.Stop()
 	e.Start(configRule)
 	d.refuses(e) // after a restart, too
-	configMaps := d.client.CoreV1().ConfigMaps(harness.Namespace)
+	configMaps := d.client.CoreV1().ConfigMaps(lab.Namespace)
 	require.NoError(t, configMaps.Delete(ctx, "headwater", metav1.DeleteOptions{}), "it may be deleted")
 }
 
@@ -114,11 +109,11 @@ func TestAConfigurationOfAnotherVersionOnlyWarns(t *testing.T) {
 	d.refuses(e)
 	require.NoError(t, d.configure(ctx, noRules))
 
-	require.NoError(t, d.apply(ctx, harness.Namespace, "headwater", "2", configHeader+"novelty: {}\n"), "the next version may know the key")
+	require.NoError(t, d.apply(ctx, lab.Namespace, "headwater", "2", configHeader+"novelty: {}\n"), "the next version may know the key")
 	require.Len(t, d.warnings.texts, 2, d.warnings.texts)
 	require.Contains(t, d.warnings.texts[1], "headwater.yaml:3: novelty: unknown key")
-	require.Error(t, d.apply(ctx, harness.Namespace, "headwater", "2", configHeader+"novelties: {}\n"), "an edit is no upgrade")
-	require.NoError(t, d.apply(ctx, harness.Namespace, "headwater", "3", configHeader+"novelty: {}\n"))
+	require.Error(t, d.apply(ctx, lab.Namespace, "headwater", "2", configHeader+"novelties: {}\n"), "an edit is no upgrade")
+	require.NoError(t, d.apply(ctx, lab.Namespace, "headwater", "3", configHeader+"novelty: {}\n"))
 	require.Empty(t, d.warnings.texts, "only the label changes")
 
 	h.Stop()
@@ -136,7 +131,7 @@ func TestOtherConfigMapsAreNotChecked(t *testing.T) {
 	before, err := h.Metric(t.Context(), "headwater_protect_configurations_total", nil)
 	require.NoError(t, err)
 	require.Positive(t, before)
-	for _, other := range [][2]string{{harness.Namespace, "other"}, {elsewhere, "headwater"}} {
+	for _, other := range [][2]string{{lab.Namespace, "other"}, {elsewhere, "headwater"}} {
 		require.NoError(t, d.apply(t.Context(), other[0], other[1], "1", nameTwice), fmt.Sprint(other))
 		require.NoError(t, d.client.CoreV1().ConfigMaps(other[0]).Delete(t.Context(), other[1], metav1.DeleteOptions{}))
 	}

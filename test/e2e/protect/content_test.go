@@ -2,7 +2,6 @@ package protect
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -12,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestAnEditThatFailsTheChecksIsDenied(t *testing.T) {
 	e := newEnv(t)
-	e.ClusterRole("content-editor", e2e.SecretsEditor())
+	e.ClusterRole("content-editor", lab.SecretsEditor())
 	for _, user := range []string{"content-alice", "content-breaker"} {
 		e.Grant("", "content-editor", user)
 	}
@@ -31,6 +30,7 @@ func TestAnEditThatFailsTheChecksIsDenied(t *testing.T) {
 				e.Secret(namespace, name, map[string]string{"settings": "level: info #"})
 			}
 			e.Sections = "protect: {engine: " + engine + "}\n"
+			e.ForgetConfiguration()
 			h := e.Start(strings.ReplaceAll(`
 - name: covered
   source: {kind: Secret, namespace: NAMESPACE, name: covered}
@@ -49,10 +49,7 @@ func TestAnEditThatFailsTheChecksIsDenied(t *testing.T) {
 			const broken, whole = `{"stringData":{"settings":"level: [ #"}}`, `{"stringData":{"settings":"level: debug #"}}`
 			for _, name := range []string{"covered", "free"} {
 				e.Eventually(func(context.Context) error { // policies may enforce before the webhook is registered
-					if patch("content-alice", name, broken, metav1.DryRunAll) == nil {
-						return fmt.Errorf("%s may be broken", name)
-					}
-					return nil
+					return lab.ErrorIf(patch("content-alice", name, broken, metav1.DryRunAll) == nil, "%s may be broken", name)
 				})
 				err := patch("content-alice", name, broken)
 				require.True(t, apierrors.IsForbidden(err), "%s: %v", name, err)

@@ -15,8 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const makeRules = `
@@ -46,7 +45,7 @@ const makeRules = `
 `
 
 // makers may do anything to Secrets, as far as RBAC goes.
-var makers = []string{"make-nobody", "make-user", "make-override", "make-breaker", harness.ServiceAccount, controllers[0], controllers[1], controllers[2]}
+var makers = []string{"make-nobody", "make-user", "make-override", "make-breaker", lab.ServiceAccount, controllers[0], controllers[1], controllers[2]}
 
 // labelledSecret is one that make-chosen selects.
 func labelledSecret(meta metav1.ObjectMeta) *corev1.Secret {
@@ -62,28 +61,28 @@ func applyingTo(apply *applycorev1.SecretApplyConfiguration) attempt {
 }
 
 func makeRequests() map[string]request {
-	may := []string{"make-user", "make-breaker", harness.ServiceAccount}
+	may := []string{"make-user", "make-breaker", lab.ServiceAccount}
 	named := append([]string{"make-override"}, may...)
 	source := func(try attempt, may []string) request { return request{toSecret("make-src", try), may} }
 	const owner = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":"p"}]}}`
 	return map[string]request{
-		"a missing source":                          source(creating(harness.Secret("make-src", "missing", nil)), named),
+		"a missing source":                          source(creating(lab.Secret("make-src", "missing", nil)), named),
 		"one by server-side apply":                  source(applyingTo(applycorev1.Secret("missing", "make-src")), named),
 		"what a rule selects":                       source(creating(labelledSecret(metav1.ObjectMeta{Name: "new"})), may),
 		"what a rule selects, of any name":          source(creating(labelledSecret(metav1.ObjectMeta{GenerateName: "new-"})), may),
 		"a source of what is there":                 source(patching("plain", `{"metadata":{"labels":{"share":"yes"}}}`), may),
 		"a source of what is there, by apply":       source(applyingTo(applycorev1.Secret("plain", "make-src").WithLabels(map[string]string{"share": "yes"})), may),
 		"a source of what is there, whole":          source(rewriting("plain", func(s *corev1.Secret) { s.Labels = map[string]string{"share": "yes"} }), may),
-		"a missing source that a rule leaves open":  source(creating(harness.Secret("make-src", "open", nil)), makers),
-		"a missing source of which a rule warns":    source(creating(harness.Secret("make-src", "warned", nil)), makers),
-		"a missing source which a rule puts down":   source(creating(harness.Secret("make-src", "audited", nil)), makers),
-		"another Secret":                            source(creating(harness.Secret("make-src", "other", nil)), makers),
+		"a missing source that a rule leaves open":  source(creating(lab.Secret("make-src", "open", nil)), makers),
+		"a missing source of which a rule warns":    source(creating(lab.Secret("make-src", "warned", nil)), makers),
+		"a missing source which a rule puts down":   source(creating(lab.Secret("make-src", "audited", nil)), makers),
+		"another Secret":                            source(creating(lab.Secret("make-src", "other", nil)), makers),
 		"another Secret of any name":                source(creating(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{GenerateName: "missing"}}), makers),
-		"a Secret of that name elsewhere":           {toSecret("make-a", creating(harness.Secret("make-a", "missing", nil))), makers},
+		"a Secret of that name elsewhere":           {toSecret("make-a", creating(lab.Secret("make-a", "missing", nil))), makers},
 		"a label that is copied":                    source(patching("copied", `{"metadata":{"labels":{"example.org/tier":"x"}}}`), may),
 		"an annotation that is copied":              source(patching("copied", `{"metadata":{"annotations":{"note":"x"}}}`), may),
 		"a label that is not copied":                source(patching("copied", `{"metadata":{"labels":{"tier":"x"}}}`), makers),
-		"an annotation that never is":               source(patching("copied", `{"metadata":{"annotations":{"kubectl.kubernetes.io/x":"y"}}}`), makers),
+		"an annotation that never is":               source(patching("copied", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"y"}}}`), makers),
 		"such a label of a clone, which is healed":  {toSecret("make-a", patching("copied", `{"metadata":{"labels":{"team":"x"}}}`)), makers},
 		"an edit, where deletions count":            source(patching("kept", `{"data":{"k":"eA=="}}`), makers),
 		"an owner, where deletions count":           source(patching("kept", owner), may),
@@ -94,12 +93,12 @@ func makeRequests() map[string]request {
 
 func TestNobodyElseMakesASource(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("make-src")
-	e.Namespace("make-a")
+	e.Unlimited()
+	e.Namespaces("make-src", "make-a")
 	for _, name := range []string{"copied", "kept", "plain"} {
 		e.Secret("make-src", name, map[string]string{"k": "v"})
 	}
-	e.ClusterRole("make-editor", e2e.SecretsEditor())
+	e.ClusterRole("make-editor", lab.SecretsEditor())
 	override := rbacv1.PolicyRule{APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, Verbs: []string{"override"}}
 	e.ClusterRole("make-override-all", override)
 	override.ResourceNames = []string{"make"}
@@ -111,7 +110,7 @@ func TestNobodyElseMakesASource(t *testing.T) {
 		e.Grant("", "make-editor", user)
 		clients[user] = e.Client(user)
 	}
-	missing := toSecret("make-src", creating(harness.Secret("make-src", "missing", nil)))
+	missing := toSecret("make-src", creating(lab.Secret("make-src", "missing", nil)))
 	for engine, by := range map[string]string{"Webhook": byWebhook, "Policy": byPolicy, "Both": byPolicy} {
 		e.Sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
 		h := e.Start(makeRules)
@@ -134,7 +133,7 @@ func TestNobodyElseMakesASource(t *testing.T) {
 				if slices.Contains(request.may, user) {
 					require.NoError(t, err, "%s: %s by %s", engine, sentence, user)
 				} else {
-					require.NoError(t, harness.Refused(err), "%s: %s by %s", engine, sentence, user)
+					require.NoError(t, lab.Refused(err), "%s: %s by %s", engine, sentence, user)
 					require.Regexp(t, by, err.Error(), "%s: %s by %s", engine, sentence, user)
 				}
 			}

@@ -15,13 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // proven waits until the API server refuses edits of the sources of rules to
 // an account without exemption.
-func (e *env) proven(h *harness.Headwater, rules ...string) {
+func (e *env) proven(h *lab.Headwater, rules ...string) {
 	e.Helper()
 	for _, rule := range rules {
 		e.HasMetric(h, 1, "headwater_protection_proven", map[string]string{"rule": rule})
@@ -71,14 +70,14 @@ var engineUsers = map[string][]string{ // and their groups
 	"system:kube-controller-manager":                              nil,
 	"system:serviceaccount:eng-src:namespace-controller":          nil,
 	"system:serviceaccount:eng-src:generic-garbage-collector":     nil,
-	harness.ServiceAccount:                                        nil,
+	lab.ServiceAccount: nil,
 }
 
 var (
 	exempt = []string{
-		"eng-user", "eng-ingroup", "eng-bound", "eng-override", "eng-breaker", "system:serviceaccount:eng-src:robot", harness.ServiceAccount,
+		"eng-user", "eng-ingroup", "eng-bound", "eng-override", "eng-breaker", "system:serviceaccount:eng-src:robot", lab.ServiceAccount,
 	}
-	unlisted    = []string{"eng-breaker", harness.ServiceAccount} // may where a rule lists cluster-admin alone
+	unlisted    = []string{"eng-breaker", lab.ServiceAccount} // may where a rule lists cluster-admin alone
 	controllers = []string{
 		"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccount:kube-system:generic-garbage-collector",
 		"system:kube-controller-manager",
@@ -153,7 +152,7 @@ func engineRequests(owner string) map[string]request {
 		"a clone's label taken off":      clone(patching("healed", `{"metadata":{"labels":{"headwater.dev/clone":null}}}`), unlisted),
 		"a clone's rule renamed":         clone(patching("healed", `{"metadata":{"annotations":{"headwater.dev/rule":"x"}}}`), unlisted),
 		"a forged clone":                 clone(creating(forged("eng-a", "forged")), unlisted),
-		"a Secret of one's own":          clone(creating(harness.Secret("eng-a", "own", nil)), everybody),
+		"a Secret of one's own":          clone(creating(lab.Secret("eng-a", "own", nil)), everybody),
 	}
 }
 
@@ -167,30 +166,27 @@ func deletingNamespace(name string) func(context.Context, kubernetes.Interface) 
 // of the source's owner.
 func (e *env) engineWorld() (clients map[string]kubernetes.Interface, ownerUID string) {
 	e.Helper()
-	e.Namespace("eng-src")
-	e.Namespace("eng-a")
+	e.Namespaces("eng-src", "eng-a")
 	owner, err := e.Admin.CoreV1().ConfigMaps("eng-src").Create(e.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "owner"},
 	}, metav1.CreateOptions{})
 	require.NoError(e, err)
 	for _, name := range []string{"shared", "updates", "healed", "warned", "audited"} {
-		secret := harness.Secret("eng-src", name, map[string]string{"k": "v"})
+		secret := lab.Secret("eng-src", name, map[string]string{"k": "v"})
 		if name == "shared" {
 			yes := true
 			secret.Finalizers = []string{"example.org/mine"}
 			secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID, BlockOwnerDeletion: &yes}}
 		}
-		_, err := e.Admin.CoreV1().Secrets("eng-src").Create(e.Context(), secret, metav1.CreateOptions{})
-		require.NoError(e, err)
+		e.Create("eng-src", secret)
 	}
 	for name, labels := range map[string]map[string]string{"selected": {"share": "yes"}, "chosen": {"share": "yes"}, "plain": nil} {
-		_, err := e.Admin.CoreV1().ConfigMaps("eng-src").Create(e.Context(), &corev1.ConfigMap{
+		e.Create("eng-src", &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Data: map[string]string{"k": "v"},
-		}, metav1.CreateOptions{})
-		require.NoError(e, err)
+		})
 	}
 	e.ClusterRole("eng-editor", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps", "namespaces"}, Verbs: []string{"*"}})
-	e.ClusterRole("eng-exempt", e2e.SecretsEditor())
+	e.ClusterRole("eng-exempt", lab.SecretsEditor())
 	override := rbacv1.PolicyRule{APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, Verbs: []string{"override"}}
 	e.ClusterRole("eng-override-all", override)
 	override.ResourceNames = []string{"eng"}
@@ -216,6 +212,7 @@ func (e *env) engineWorld() (clients map[string]kubernetes.Interface, ownerUID s
 
 func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 	e := newEnv(t)
+	e.Unlimited()
 	clients, owner := e.engineWorld()
 	e.waysWorld()
 	few := map[string]kubernetes.Interface{}
@@ -233,6 +230,7 @@ func TestTheEnginesGiveTheSameVerdicts(t *testing.T) {
 			return err
 		})
 		e.proven(h, "eng", "eng-updates", "eng-chosen", "eng-twice", "eng-healed", "eng-frozen", "eng-binary", "eng-going", "eng-emptied")
+		e.registeredFor(engine)
 		e.alone(clients["eng-nobody"], by, "eng-src", "eng-a")
 		e.judged(engine, by, engineRequests(owner), clients)
 		e.judged(engine, by, requestsInDeletion(), clients)
@@ -273,7 +271,7 @@ func (e *env) judged(engine, by string, requests map[string]request, clients map
 			if slices.Contains(request.may, user) {
 				require.NoError(e, err, "%s: %s by %s", engine, sentence, user)
 			} else {
-				require.NoError(e, harness.Refused(err), "%s: %s by %s", engine, sentence, user)
+				require.NoError(e, lab.Refused(err), "%s: %s by %s", engine, sentence, user)
 				require.Regexp(e, by, err.Error(), "%s: %s by %s", engine, sentence, user)
 			}
 		}

@@ -1,21 +1,23 @@
-// Package protect holds the end-to-end tests of the protection: who may edit
-// what, by the webhook and by the policies, and what no replica may miss.
 package protect
 
 import (
 	"os"
 	"testing"
 
-	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Run(m, cluster.Options{})) }
-
-// env is e2e.Env in the words of these tests.
-type env struct{ *e2e.Env }
-
-func newEnv(t *testing.T) *env {
-	t.Helper()
-	return &env{e2e.Parallel(t)}
+func TestMain(m *testing.M) {
+	if target := os.Getenv(floodVariable); target != "" {
+		if err := sendFlood(target); err != nil {
+			panic(err)
+		}
+		return
+	}
+	lab.Main(m)
 }
+
+// env is lab.Env in the words of these tests.
+type env struct{ *lab.Env }
+
+func newEnv(t *testing.T) *env { return &env{lab.Parallel(t)} }

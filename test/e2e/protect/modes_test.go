@@ -1,3 +1,5 @@
+// Package protect holds the end-to-end tests of the protection: who may edit
+// what, by the webhook and by the policies, and what no replica may miss.
 package protect
 
 import (
@@ -13,15 +15,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestWarnAndAuditLetPass(t *testing.T) {
 	e := newEnv(t)
-	e.ClusterRole("modes-editor", e2e.SecretsEditor())
+	e.ClusterRole("modes-editor", lab.SecretsEditor())
 	e.Grant("", "modes-editor", "modes-mallory")
-	for engine, tells := range map[string]func(*env, *harness.Headwater, string){
+	for engine, tells := range map[string]func(*env, *lab.Headwater, string){
 		"Webhook": (*env).webhookTells, "Policy": (*env).policyTells, "Both": (*env).webhookTells,
 	} {
 		t.Run("with engine "+engine, func(t *testing.T) {
@@ -45,7 +46,7 @@ func TestWarnAndAuditLetPass(t *testing.T) {
 	}
 }
 
-func (e *env) webhookTells(h *harness.Headwater, namespace string) {
+func (e *env) webhookTells(h *lab.Headwater, namespace string) {
 	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
 		if warnings, _ := e.edits(namespace, "warned"); !slices.Equal(warnings, []string{"mind the gap"}) {
@@ -65,7 +66,7 @@ func (e *env) webhookTells(h *harness.Headwater, namespace string) {
 
 // policyTells checks what the API server tells, since Headwater hears of nothing:
 // it counts nothing then, and makes no Event.
-func (e *env) policyTells(h *harness.Headwater, namespace string) {
+func (e *env) policyTells(h *lab.Headwater, namespace string) {
 	e.Helper()
 	const warning = "Validation failed for ValidatingAdmissionPolicy 'headwater-sources-warn' with binding 'headwater-sources-warn': mind the gap"
 	e.Eventually(func(ctx context.Context) error {
@@ -78,15 +79,12 @@ func (e *env) policyTells(h *harness.Headwater, namespace string) {
 		warnings, annotations := e.edits(namespace, "audited")
 		require.Empty(e, warnings)
 		failure := annotations["validation.policy.admission.k8s.io/validation_failure"]
-		if !strings.Contains(failure, `"policy":"headwater-sources-audit"`) || !strings.Contains(failure, `protected by rule \"audited\"`) {
-			return fmt.Errorf("the audit log says %q", failure)
-		}
-		return nil
+		return lab.ErrorIf(!strings.Contains(failure, `"policy":"headwater-sources-audit"`) || !strings.Contains(failure, `protected by rule \"audited\"`), "the audit log says %q", failure)
 	})
 	body, err := e.Admin.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(e.Context())
 	require.NoError(e, err)
 	for _, mode := range []string{"warn", "audit"} {
-		counted, err := harness.SumOf(string(body), "apiserver_validating_admission_policy_check_total", map[string]string{
+		counted, err := lab.SumOf(string(body), "apiserver_validating_admission_policy_check_total", map[string]string{
 			"policy": "headwater-sources-" + mode, "enforcement_action": mode,
 		})
 		require.NoError(e, err)
@@ -134,11 +132,8 @@ func (e *env) warns(namespace, name, text string) {
 	client, warnings := e.recording("eng-nobody")
 	e.Eventually(func(ctx context.Context) error { // two, while one engine follows the other
 		warnings.texts = nil
-		require.NoError(e, e2e.TryEdit(ctx, client, namespace, name, "x"))
-		if len(warnings.texts) != 1 {
-			return fmt.Errorf("%d warnings: %q", len(warnings.texts), warnings.texts)
-		}
-		return nil
+		require.NoError(e, lab.TryEdit(ctx, client, namespace, name, "x"))
+		return lab.ErrorIf(len(warnings.texts) != 1, "%d warnings: %q", len(warnings.texts), warnings.texts)
 	})
 	require.True(e, strings.HasSuffix(warnings.texts[0], text), warnings.texts[0])
 }

@@ -3,6 +3,7 @@ package protect
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/pem"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,8 +20,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -33,7 +34,7 @@ func (e *env) sourceWithEditor(prefix, user string) kubernetes.Interface {
 	e.Helper()
 	e.Namespace(prefix + "-src")
 	e.Secret(prefix+"-src", "shared", map[string]string{"k": "v"})
-	require.NoError(e, harness.Grant(e.Context(), e.Admin, prefix+"-editor", user))
+	require.NoError(e, lab.Grant(e.Context(), e.Admin, prefix+"-editor", user))
 	return e.Client(user)
 }
 
@@ -41,7 +42,7 @@ func (e *env) sourceWithEditor(prefix, user string) kubernetes.Interface {
 func (e *env) protected(user kubernetes.Interface, namespace, name string) {
 	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
-		return harness.Refused(e2e.TryEdit(ctx, user, namespace, name, "probe"))
+		return lab.Refused(lab.TryEdit(ctx, user, namespace, name, "probe"))
 	})
 }
 
@@ -50,11 +51,8 @@ func (e *env) protected(user kubernetes.Interface, namespace, name string) {
 func (e *env) protectedByPolicy(user kubernetes.Interface, namespace, name string) {
 	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
-		err := e2e.TryEdit(ctx, user, namespace, name, "probe")
-		if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'headwater-") {
-			return fmt.Errorf("not refused by a policy: %w", err)
-		}
-		return nil
+		err := lab.TryEdit(ctx, user, namespace, name, "probe")
+		return lab.ErrorIf(err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'headwater-"), "not refused by a policy: %w", err)
 	})
 }
 
@@ -62,11 +60,7 @@ func TestNoWayRoundTheProtection(t *testing.T) {
 	e := newEnv(t)
 	mallory := e.sourceWithEditor("ways", "ways-mallory")
 	secrets := mallory.CoreV1().Secrets("ways-src")
-	e.Start(`
-- name: ways
-  source: {kind: Secret, namespace: ways-src, name: shared}
-  protect: {}
-`)
+	e.Start(lab.Rule("ways", "protect: {}"))
 	e.protected(mallory, "ways-src", "shared")
 	ctx := t.Context()
 	change := func(mutate func(*corev1.Secret)) func() error {
@@ -118,10 +112,10 @@ func TestNoWayRoundTheProtection(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.NoError(t, harness.Refused(attempt()))
+			require.NoError(t, lab.Refused(attempt()))
 		})
 	}
-	require.NoError(t, e2e.SameData(e.Get("ways-src", "shared"), map[string]string{"k": "v"}))
+	require.NoError(t, lab.SameData(e.Get("ways-src", "shared"), map[string]string{"k": "v"}))
 	t.Run("a rewrite without a change passes, as storage migration needs", func(t *testing.T) {
 		require.NoError(t, change(func(*corev1.Secret) {})())
 	})
@@ -129,19 +123,18 @@ func TestNoWayRoundTheProtection(t *testing.T) {
 		require.NoError(t, patch(types.MergePatchType, `{"metadata":{"labels":{"team":"x"}}}`)())
 	})
 	t.Run("another Secret of the namespace is nobody's business", func(t *testing.T) {
-		_, err := secrets.Create(ctx, harness.Secret("ways-src", "other", map[string]string{"k": "v"}), metav1.CreateOptions{})
+		_, err := secrets.Create(ctx, lab.Secret("ways-src", "other", map[string]string{"k": "v"}), metav1.CreateOptions{})
 		require.NoError(t, err)
-		require.NoError(t, e2e.TryEdit(ctx, mallory, "ways-src", "other", "x"))
+		require.NoError(t, lab.TryEdit(ctx, mallory, "ways-src", "other", "x"))
 		require.NoError(t, secrets.Delete(ctx, "other", metav1.DeleteOptions{}))
 	})
 }
 
 func TestWhoMayEdit(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("who-src")
-	e.Secret("who-src", "shared", map[string]string{"k": "v"})
-	e.ClusterRole("who-editor", e2e.SecretsEditor())
-	e.ClusterRole("who-exempt", e2e.SecretsEditor())
+	e.Secret(e.Namespace("who-src"), "shared", map[string]string{"k": "v"})
+	e.ClusterRole("who-editor", lab.SecretsEditor())
+	e.ClusterRole("who-exempt", lab.SecretsEditor())
 	users := []string{"who-nobody", "who-user", "who-ingroup", "who-bound", "who-locally", "who-override", "system:serviceaccount:who-src:robot"}
 	for _, user := range users {
 		e.Grant("", "who-editor", user)
@@ -176,23 +169,23 @@ func TestWhoMayEdit(t *testing.T) {
 		"the holder of the override verb may":                          {e.Client("who-override"), true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			err := e2e.TryEdit(t.Context(), test.client, "who-src", "shared", "x")
+			err := lab.TryEdit(t.Context(), test.client, "who-src", "shared", "x")
 			if test.may {
 				require.NoError(t, err)
 			} else {
-				require.NoError(t, harness.Refused(err))
+				require.NoError(t, lab.Refused(err))
 			}
 		})
 	}
 	t.Run("a binding made later counts, and one taken away does not", func(t *testing.T) {
 		nobody := e.Client("who-nobody")
 		e.Grant("", "who-exempt", "who-nobody")
-		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
-			return e2e.TryEdit(ctx, nobody, "who-src", "shared", "x")
+		require.NoError(t, lab.Eventually(t.Context(), func(ctx context.Context) error {
+			return lab.TryEdit(ctx, nobody, "who-src", "shared", "x")
 		}))
 		require.NoError(t, e.Admin.RbacV1().ClusterRoleBindings().Delete(t.Context(), "who-nobody-who-exempt", metav1.DeleteOptions{}))
-		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
-			return harness.Refused(e2e.TryEdit(ctx, nobody, "who-src", "shared", "x"))
+		require.NoError(t, lab.Eventually(t.Context(), func(ctx context.Context) error {
+			return lab.Refused(lab.TryEdit(ctx, nobody, "who-src", "shared", "x"))
 		}))
 	})
 }
@@ -201,11 +194,9 @@ func TestWhoMayEdit(t *testing.T) {
 // break-glass works with no pod running.
 func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("outage-src")
-	e.Namespace("outage-a")
-	e.Secret("outage-src", "shared", map[string]string{"k": "v"})
+	e.StageOf("outage", map[string]string{"k": "v"})
 	for _, user := range []string{"outage-jane", "outage-keeper", "outage-breaker", "outage-other"} {
-		require.NoError(t, harness.Grant(t.Context(), e.Admin, "outage-editor-"+user, user))
+		require.NoError(t, lab.Grant(t.Context(), e.Admin, "outage-editor-"+user, user))
 	}
 	for user, rule := range map[string]string{"outage-breaker": "outage", "outage-other": "other"} {
 		e.ClusterRole(user, override("override", "headwater.dev", "protectedobjects", rule))
@@ -216,41 +207,30 @@ func TestAnOutageBlocksProtectedObjectsOnly(t *testing.T) {
 		t.Run("with engine "+engine, func(t *testing.T) {
 			e := &env{e.Of(t)}
 			e.Sections = fmt.Sprintf("protect: {engine: %s}\n", engine)
-			h := e.Start(`
-- name: outage
-  source: {kind: Secret, namespace: outage-src, name: shared}
-  sync: {namespaces: {include: [outage-a]}}
-  protect: {allow: {users: [outage-keeper]}}
-`)
+			h := e.Start(lab.Rule("outage", "sync: {namespaces: {include: [outage-a]}}", "protect: {allow: {users: [outage-keeper]}}"))
 			e.HasClone("outage-a", "shared", map[string]string{"k": "v"})
 			if engine == "Webhook" {
-				e.failsClosed()
 				e.protected(jane, "outage-src", "shared")
 			} else {
 				e.protectedByPolicy(jane, "outage-src", "shared")
 			}
-			switch engine {
-			case "Both":
-				e.failsOpen()
-			case "Policy":
-				e.unregistered()
-			}
+			e.registeredFor(engine)
 			h.Stop() // at once, as far as the API server can tell
 			ctx := t.Context()
-			require.Error(t, e2e.TryEdit(ctx, jane, "outage-src", "shared", "x"), "the source stays protected")
+			require.Error(t, lab.TryEdit(ctx, jane, "outage-src", "shared", "x"), "the source stays protected")
 			if engine == "Webhook" {
-				require.Error(t, e2e.TryEdit(ctx, keeper, "outage-src", "shared", "x"), "nobody can tell who may")
+				require.Error(t, lab.TryEdit(ctx, keeper, "outage-src", "shared", "x"), "nobody can tell who may")
 			} else {
-				require.NoError(t, e2e.TryEdit(ctx, keeper, "outage-src", "shared", "x"), "a user that the rule allows")
+				require.NoError(t, lab.TryEdit(ctx, keeper, "outage-src", "shared", "x"), "a user that the rule allows")
 			}
-			_, err := jane.CoreV1().Secrets("outage-src").Create(ctx, harness.Secret("outage-src", "other", nil), metav1.CreateOptions{})
+			_, err := jane.CoreV1().Secrets("outage-src").Create(ctx, lab.Secret("outage-src", "other", nil), metav1.CreateOptions{})
 			require.NoError(t, err, "creating in the source namespace")
-			require.NoError(t, e2e.TryEdit(ctx, jane, "outage-src", "other", "x"), "editing beside the source")
+			require.NoError(t, lab.TryEdit(ctx, jane, "outage-src", "other", "x"), "editing beside the source")
 			require.NoError(t, jane.CoreV1().Secrets("outage-src").Delete(ctx, "other", metav1.DeleteOptions{}), "deleting beside the source")
-			require.NoError(t, e2e.TryEdit(ctx, jane, "outage-a", "shared", "x"), "editing a clone")
-			require.NoError(t, e2e.TryEdit(ctx, e.Admin, "outage-src", "shared", "x"), "break-glass")
-			require.NoError(t, e2e.TryEdit(ctx, e.Client("outage-breaker"), "outage-src", "shared", "x"), "break-glass, by the verb override on the rule")
-			require.Error(t, e2e.TryEdit(ctx, e.Client("outage-other"), "outage-src", "shared", "x"), "the verb override on another rule")
+			require.NoError(t, lab.TryEdit(ctx, jane, "outage-a", "shared", "x"), "editing a clone")
+			require.NoError(t, lab.TryEdit(ctx, e.Admin, "outage-src", "shared", "x"), "break-glass")
+			require.NoError(t, lab.TryEdit(ctx, e.Client("outage-breaker"), "outage-src", "shared", "x"), "break-glass, by the verb override on the rule")
+			require.Error(t, lab.TryEdit(ctx, e.Client("outage-other"), "outage-src", "shared", "x"), "the verb override on another rule")
 		})
 	}
 	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(t.Context(), "outage-a", metav1.DeleteOptions{}))
@@ -260,11 +240,7 @@ func TestTheRegistrationIsKept(t *testing.T) {
 	e := newEnv(t)
 	mallory := e.sourceWithEditor("keep", "keep-mallory")
 	e.Sections = "protect: {engine: Webhook}\n"
-	h := e.Start(`
-- name: keep
-  source: {kind: Secret, namespace: keep-src, name: shared}
-  protect: {}
-`)
+	h := e.Start(lab.Rule("keep", "protect: {}"))
 	webhooks := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	e.failsClosed()
 	for i, tampering := range []struct {
@@ -294,29 +270,26 @@ func TestTheRegistrationIsKept(t *testing.T) {
 		})
 	}
 	t.Run("a deleted certificate is recreated, and served without a restart", func(t *testing.T) {
-		before := e.Get(harness.Namespace, certificateSecret)
-		require.NoError(t, e.Admin.CoreV1().Secrets(harness.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
-		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
-			after := e.Get(harness.Namespace, certificateSecret)
+		before := e.Get(lab.Namespace, certificateSecret)
+		require.NoError(t, e.Admin.CoreV1().Secrets(lab.Namespace).Delete(t.Context(), certificateSecret, metav1.DeleteOptions{}))
+		require.NoError(t, lab.Eventually(t.Context(), func(ctx context.Context) error {
+			after := e.Get(lab.Namespace, certificateSecret)
 			if after == nil || after.UID == before.UID {
 				return fmt.Errorf("the Secret is not back")
 			}
 			if err := serves(ctx, e.Webhook, after.Data[corev1.TLSCertKey]); err != nil {
 				return err
 			}
-			return harness.Refused(e2e.TryEdit(ctx, mallory, "keep-src", "shared", "x"))
+			return lab.Refused(lab.TryEdit(ctx, mallory, "keep-src", "shared", "x"))
 		}))
 	})
 	t.Run("the last rule gone, it is gone", func(t *testing.T) {
 		e.ConfigFile(" []\n")
-		require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+		require.NoError(t, lab.Eventually(t.Context(), func(ctx context.Context) error {
 			_, err := webhooks.Get(ctx, webhookConfiguration, metav1.GetOptions{})
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("still there: %w", err)
-			}
-			return nil
+			return lab.ErrorIf(!apierrors.IsNotFound(err), "still there: %w", err)
 		}))
-		require.NoError(t, e2e.TryEdit(t.Context(), mallory, "keep-src", "shared", "x"))
+		e.Eventually(func(ctx context.Context) error { return lab.TryEdit(ctx, mallory, "keep-src", "shared", "x") })
 	})
 }
 
@@ -324,13 +297,10 @@ func TestTheRegistrationIsKept(t *testing.T) {
 // policies.
 func (e *env) failsOpen() {
 	e.Helper()
-	e.Eventually(func(ctx context.Context) error {
-		live, err := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
-		if err == nil && *live.Webhooks[0].FailurePolicy != "Ignore" {
-			err = fmt.Errorf("it fails closed")
-		}
-		return err
+	lab.Until(e, e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get, webhookConfiguration, func(live *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+		return lab.ErrorIf(*live.Webhooks[0].FailurePolicy != "Ignore", "it fails closed")
 	})
+	e.heard()
 }
 
 // unregistered waits until there is no webhook.
@@ -346,21 +316,56 @@ func (e *env) unregistered() {
 		}
 		return nil
 	})
+	e.heard()
 }
 
 // failsClosed waits until what the webhook does not answer is refused.
 func (e *env) failsClosed() {
 	e.Helper()
-	e.Eventually(func(ctx context.Context) error {
-		live, err := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if len(live.Webhooks) == 0 || *live.Webhooks[0].FailurePolicy != "Fail" {
-			return fmt.Errorf("it fails open")
-		}
-		return nil
+	lab.Until(e, e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get, webhookConfiguration, func(live *admissionregistrationv1.ValidatingWebhookConfiguration) error {
+		return lab.ErrorIf(len(live.Webhooks) == 0 || *live.Webhooks[0].FailurePolicy != "Fail", "it fails open")
 	})
+	e.heard()
+}
+
+// registeredFor waits until the API server asks the webhook as the engine wants it.
+func (e *env) registeredFor(engine string) {
+	e.Helper()
+	switch engine {
+	case "Webhook":
+		e.failsClosed()
+	case "Policy":
+		e.unregistered()
+	default:
+		e.failsOpen()
+	}
+}
+
+// heard waits until the API server has heard of all webhooks that are registered now, by one more
+// that refuses one object: it hears of them in order.
+func (e *env) heard() {
+	e.Helper()
+	name, nowhere := "heard-"+strings.ToLower(rand.Text()), "https://127.0.0.1:1"
+	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
+	webhooks := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	_, err := webhooks.Create(e.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "heard.example.org", FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &nowhere},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "only", Expression: fmt.Sprintf("object.metadata.name == %q", name)}},
+		}},
+	}, metav1.CreateOptions{})
+	require.NoError(e, err)
+	e.Eventually(func(ctx context.Context) error {
+		_, err := e.Admin.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{DryRun: dry()})
+		return lab.ErrorIf(!apierrors.IsInternalError(err), "the API server has not heard of it: %v", err)
+	})
+	require.NoError(e, webhooks.Delete(e.Context(), name, metav1.DeleteOptions{}))
 }
 
 // serves checks that the certificate presented at address is the first of
@@ -374,37 +379,27 @@ func serves(ctx context.Context, address string, certificates []byte) error {
 	defer func() { _ = conn.Close() }()
 	block, _ := pem.Decode(certificates)
 	presented := conn.(*tls.Conn).ConnectionState().PeerCertificates
-	if block == nil || len(presented) == 0 || !bytes.Equal(block.Bytes, presented[0].Raw) {
-		return fmt.Errorf("another certificate is served than the Secret holds")
-	}
-	return nil
+	return lab.ErrorIf(block == nil || len(presented) == 0 || !bytes.Equal(block.Bytes, presented[0].Raw), "another certificate is served than the Secret holds")
 }
 
 func TestTheSourceNamespaceIsGuarded(t *testing.T) {
 	e := newEnv(t)
-	require.NoError(t, harness.EnsureNamespace(t.Context(), e.Admin, "guard-src", nil))
+	require.NoError(t, lab.EnsureNamespace(t.Context(), e.Admin, "guard-src", nil))
 	e.Secret("guard-src", "shared", map[string]string{"k": "v"})
-	e.ClusterRole("guard-exempt", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
-	e.ClusterRole("guard-editor", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.ClusterRole("guard-exempt", lab.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.ClusterRole("guard-editor", lab.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
 	e.Grant("", "guard-editor", "guard-mallory")
 	e.Grant("", "guard-exempt", "guard-owner")
 	mallory, owner := e.Client("guard-mallory"), e.Client("guard-owner")
-	e.Start(`
-- name: guard
-  source: {kind: Secret, namespace: guard-src, name: shared}
-  protect: {allow: {clusterRoles: [guard-exempt]}}
-`)
+	e.Start(lab.Rule("guard", "protect: {allow: {clusterRoles: [guard-exempt]}}"))
 	e.Eventually(func(ctx context.Context) error { // namespaces have a policy of their own
-		return harness.Refused(mallory.CoreV1().Namespaces().Delete(ctx, "guard-src", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
+		return lab.Refused(mallory.CoreV1().Namespaces().Delete(ctx, "guard-src", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
 	})
 	e.protected(mallory, "guard-src", "shared")
-	require.NoError(t, harness.Refused(mallory.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{})))
+	require.NoError(t, lab.Refused(mallory.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{})))
 	require.NoError(t, owner.CoreV1().Namespaces().Delete(t.Context(), "guard-src", metav1.DeleteOptions{}))
 	e.Eventually(func(ctx context.Context) error { // the namespace controller may empty it
 		_, err := e.Admin.CoreV1().Namespaces().Get(ctx, "guard-src", metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the namespace is still there: %w", err)
-		}
-		return nil
+		return lab.ErrorIf(!apierrors.IsNotFound(err), "the namespace is still there: %w", err)
 	})
 }

@@ -17,10 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/rules"
-	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/editors"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
@@ -63,7 +62,7 @@ type holder struct {
 //
 // HEADWATER_SEED repeats a run with the same bindings.
 func TestWhoHoldsAClusterRoleIsAsTheAPIServerSays(t *testing.T) {
-	seed := e2e.Number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10))
+	seed := lab.Number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10))
 	t.Logf("HEADWATER_SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, seed))
 	e := newEnv(t)
@@ -75,7 +74,7 @@ func TestWhoHoldsAClusterRoleIsAsTheAPIServerSays(t *testing.T) {
 		e.ClusterRole(name, rbacv1.PolicyRule{APIGroups: []string{holdGroup}, Resources: []string{"things"}, ResourceNames: []string{name}, Verbs: []string{"hold"}})
 		fmt.Fprintf(&file, "- name: %[1]s\n  source: {kind: Secret, namespace: %[2]s, name: %[1]s}\n  protect: {allow: {clusterRoles: [%[1]s]}}\n", name, holdNamespace)
 	}
-	e.ClusterRole("hold-editor", e2e.SecretsEditor())
+	e.ClusterRole("hold-editor", lab.SecretsEditor())
 	e.breakers()
 	holders := e.holders()
 	for _, engine := range []string{"Webhook", "Policy"} { // together, the policies' refusal would hide the webhook's
@@ -173,7 +172,7 @@ func (e *env) bindAtRandom(random *rand.Rand) (undo func()) {
 	}
 	undo = func() {
 		for _, f := range undone {
-			_ = harness.IgnoreGone(f())
+			_ = lab.IgnoreGone(f())
 		}
 	}
 	e.Cleanup(undo)
@@ -193,7 +192,7 @@ func (e *env) agree(ctx context.Context, holders []holder) (count int, err error
 	}
 	for i := range holdRoles {
 		role := fmt.Sprintf("hold-%d", i)
-		editors := protectdecide.Editors(protectspec.Rule{Base: rules.Base{Name: role}}, protectspec.ServiceAccount{}, roles.Items, bindings.Items)
+		listed := editors.Of(protectspec.Rule{Base: rules.Base{Name: role}}, protectspec.ServiceAccount{}, roles.Items, bindings.Items)
 		for _, h := range holders {
 			held, err := e.reviewed(ctx, h, authorizationv1.ResourceAttributes{Group: holdGroup, Resource: "things", Name: role, Verb: "hold"})
 			if err != nil {
@@ -205,11 +204,11 @@ func (e *env) agree(ctx context.Context, holders []holder) (count int, err error
 			if err != nil {
 				return 0, err
 			}
-			if said := slices.ContainsFunc(editors, h.isOverriding); said != overrides {
+			if said := slices.ContainsFunc(listed, h.isOverriding); said != overrides {
 				return 0, fmt.Errorf("%s overrides %s: %v, and who-can-edit says %v", h.name, role, overrides, said)
 			}
-			edited := e2e.TryEdit(ctx, h.client, holdNamespace, role, "x")
-			switch refusal := harness.Refused(edited); {
+			edited := lab.TryEdit(ctx, h.client, holdNamespace, role, "x")
+			switch refusal := lab.Refused(edited); {
 			case (held || overrides) && edited != nil:
 				return 0, fmt.Errorf("%s holds %s, and may not edit: %w", h.name, role, edited)
 			case !held && !overrides && refusal != nil:
@@ -234,8 +233,8 @@ func (e *env) reviewed(ctx context.Context, h holder, asked authorizationv1.Reso
 }
 
 // isOverriding is whether editor is h, by a grant of the override.
-func (h holder) isOverriding(editor protectdecide.Editor) bool {
-	if editor.Grant != protectdecide.GrantOverride {
+func (h holder) isOverriding(editor editors.Editor) bool {
+	if editor.Grant != editors.GrantOverride {
 		return false
 	}
 	switch editor.Kind {

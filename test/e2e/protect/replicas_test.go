@@ -2,7 +2,6 @@ package protect
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -10,15 +9,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const (
-	webhookHost = harness.WebhookHost
+	webhookHost = lab.WebhookHost
 	// drain is long enough for the probe to notice and for the API server to hear
 	// of it, on a machine that is busy too.
-	drain = "1500ms"
+	drain = "5s"
 	// caSettle is how long replicas wait for the API server to hear of a new CA.
 	caSettle = 1500 * time.Millisecond
 )
@@ -28,14 +26,8 @@ type replicas struct {
 	*env
 
 	rules   string
-	service *harness.Service
+	service *lab.Service
 }
-
-const serviceRule = `
-- name: NAME
-  source: {kind: Secret, namespace: NAME-src, name: shared}
-  protect: {allow: {clusterRoles: [], users: [NAME-owner]}}
-`
 
 // behindTheService has a rule called name, whose owner may edit its Secret
 // "shared" and whose mallory may not. Nothing runs yet.
@@ -45,11 +37,11 @@ func (e *env) behindTheService(name string) (r *replicas, owner, mallory kuberne
 	for _, secret := range []string{"shared", "other"} {
 		e.Secret(name+"-src", secret, map[string]string{"k": "v"})
 	}
-	e.ClusterRole(name+"-editor", e2e.SecretsEditor())
+	e.ClusterRole(name+"-editor", lab.SecretsEditor())
 	for _, user := range []string{name + "-owner", name + "-mallory"} {
 		e.Grant("", name+"-editor", user)
 	}
-	return newReplicas(e, strings.ReplaceAll(serviceRule, "NAME", name)), e.Client(name + "-owner"), e.Client(name + "-mallory")
+	return newReplicas(e, lab.Rule(name, "protect: {allow: {clusterRoles: [], users: ["+name+"-owner]}}")), e.Client(name + "-owner"), e.Client(name + "-mallory")
 }
 
 // newReplicas runs none yet.
@@ -57,16 +49,16 @@ func newReplicas(e *env, rules string) *replicas {
 	e.Helper()
 	e.Cleanup(func() { // once all replicas have stopped: its Service is gone, and the next test must not meet it
 		webhooks := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-		require.NoError(e, harness.IgnoreGone(webhooks.Delete(context.WithoutCancel(e.Context()), protectspec.ConfigurationName, metav1.DeleteOptions{})))
+		require.NoError(e, lab.IgnoreGone(webhooks.Delete(context.WithoutCancel(e.Context()), protectspec.ConfigurationName, metav1.DeleteOptions{})))
 	})
-	service, err := harness.NewService(e.Context(), e.Admin, func(err error) { e.Log(err) })
+	service, err := lab.NewService(e.Context(), e.Admin, func(err error) { e.Log(err) })
 	require.NoError(e, err)
 	e.Cleanup(func() { require.NoError(e, service.Close(context.WithoutCancel(e.Context()))) })
 	return &replicas{env: e, rules: rules, service: service}
 }
 
 // launch starts one more, which gets requests as soon as it is ready.
-func (r *replicas) launch(args ...string) *harness.Headwater {
+func (r *replicas) launch(args ...string) *lab.Headwater {
 	r.Helper()
 	address, err := r.service.FreeAddress()
 	require.NoError(r, err)
@@ -84,10 +76,10 @@ func (r *replicas) ready() {
 	require.NoError(r, r.service.Ready(r.Context()))
 }
 
-func (r *replicas) all() []*harness.Headwater { return r.service.All() }
+func (r *replicas) all() []*lab.Headwater { return r.service.All() }
 
 // stop ends one as Kubernetes would.
-func (r *replicas) stop(one *harness.Headwater) {
+func (r *replicas) stop(one *lab.Headwater) {
 	one.Stop()
 	r.service.Remove(one)
 }

@@ -8,20 +8,19 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // defaultRollouts is how often both replicas are replaced; HEADWATER_ROLLOUTS says
 // otherwise.
-const defaultRollouts = "20"
+const defaultRollouts = "10"
 
 // byTheWebhookAlone has every answer that is missing be seen.
 const byTheWebhookAlone = "protect: {engine: Webhook}\n"
 
 func TestARolloutFailsNoWrite(t *testing.T) {
 	e := newEnv(t)
-	rollouts := e2e.Number(t, "HEADWATER_ROLLOUTS", defaultRollouts)
+	rollouts := lab.Number(t, "HEADWATER_ROLLOUTS", defaultRollouts)
 	e.Sections = byTheWebhookAlone
 	r, owner, mallory := e.behindTheService("rolling")
 	for range 2 {
@@ -33,7 +32,7 @@ func TestARolloutFailsNoWrite(t *testing.T) {
 	load := e.newTraffic("rolling-src", "shared", "other", owner, mallory)
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
-	var stopped []*harness.Headwater
+	var stopped []*lab.Headwater
 	for range rollouts {
 		for _, old := range r.all()[len(r.all())-2:] { // those before them are still draining
 			fresh := r.launch()
@@ -61,16 +60,16 @@ func TestWithNoReplicaOnlyProtectedObjectsAreClosed(t *testing.T) {
 	one := r.launch()
 	r.ready()
 	e.protected(mallory, "nopod-src", "shared")
-	require.NoError(t, e2e.TryEdit(t.Context(), owner, "nopod-src", "shared", "x"))
+	require.NoError(t, lab.TryEdit(t.Context(), owner, "nopod-src", "shared", "x"))
 	e.protectedByPolicy(mallory, "nopod-src", "shared")
 	e.failsOpen()
 	r.stop(one) // and not killed: the next leader would wait for the lease
 	for range 20 {
-		require.NoError(t, e2e.TryEdit(t.Context(), owner, "nopod-src", "shared", "x"), "a user that the rule allows, by the policies")
-		require.Error(t, e2e.TryEdit(t.Context(), mallory, "nopod-src", "shared", "x"))
-		require.NoError(t, e2e.TryEdit(t.Context(), mallory, "nopod-src", "other", "x"))
-		require.NoError(t, e2e.TryEdit(t.Context(), e.Client("nopod-breaker"), "nopod-src", "shared", "x"))
+		require.NoError(t, lab.TryEdit(t.Context(), owner, "nopod-src", "shared", "x"), "a user that the rule allows, by the policies")
+		require.Error(t, lab.TryEdit(t.Context(), mallory, "nopod-src", "shared", "x"))
+		require.NoError(t, lab.TryEdit(t.Context(), mallory, "nopod-src", "other", "x"))
+		require.NoError(t, lab.TryEdit(t.Context(), e.Client("nopod-breaker"), "nopod-src", "shared", "x"))
 	}
-	_, err := mallory.CoreV1().Secrets("nopod-src").Create(t.Context(), harness.Secret("nopod-src", "more", nil), metav1.CreateOptions{})
+	_, err := mallory.CoreV1().Secrets("nopod-src").Create(t.Context(), lab.Secret("nopod-src", "more", nil), metav1.CreateOptions{})
 	require.NoError(t, err)
 }

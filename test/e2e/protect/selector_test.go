@@ -10,24 +10,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestSourcesBySelectorAreProtected(t *testing.T) {
 	e := newEnv(t)
-	require.NoError(t, harness.EnsureNamespace(t.Context(), e.Admin, "select-src", nil))
+	require.NoError(t, lab.EnsureNamespace(t.Context(), e.Admin, "select-src", nil))
 	create := func(name string, labels map[string]string) {
-		secret := harness.Secret("select-src", name, map[string]string{"k": "v"})
+		secret := lab.Secret("select-src", name, map[string]string{"k": "v"})
 		secret.Labels = labels
-		_, err := e.Admin.CoreV1().Secrets("select-src").Create(t.Context(), secret, metav1.CreateOptions{})
-		require.NoError(t, err)
+		e.Create("select-src", secret)
 	}
 	create("shared", map[string]string{"share": "yes", "tier": "gold"})
 	create("silver", map[string]string{"share": "yes", "tier": "silver"})
 	create("draft", map[string]string{"share": "yes", "tier": "gold", "draft": ""})
 	create("plain", nil)
-	e.ClusterRole("select-editor", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.ClusterRole("select-editor", lab.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
 	e.Grant("", "select-editor", "select-mallory")
 	mallory := e.Client("select-mallory")
 	secrets := mallory.CoreV1().Secrets("select-src")
@@ -45,7 +43,7 @@ func TestSourcesBySelectorAreProtected(t *testing.T) {
   protect: {}
 `)
 	e.protected(mallory, "select-src", "shared")
-	e.Eventually(func(ctx context.Context) error { return harness.Refused(deletingNamespace("select-src")(ctx, mallory)) })
+	e.Eventually(func(ctx context.Context) error { return lab.Refused(deletingNamespace("select-src")(ctx, mallory)) })
 	ctx := t.Context()
 	patch := func(name, body string) error {
 		_, err := secrets.Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
@@ -61,25 +59,26 @@ func TestSourcesBySelectorAreProtected(t *testing.T) {
 		"deleting the collection":           secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=shared"}),
 		"deleting its namespace":            mallory.CoreV1().Namespaces().Delete(ctx, "select-src", metav1.DeleteOptions{}),
 	} {
-		t.Run(sentence+" is refused", func(t *testing.T) { require.NoError(t, harness.Refused(attempt)) })
+		t.Run(sentence+" is refused", func(t *testing.T) { require.NoError(t, lab.Refused(attempt)) })
 	}
 	require.NoError(t, patch("shared", `{"metadata":{"labels":{"team":"a"}}}`), "a label of one's own")
 	e.protectedByPolicy(mallory, "select-src", "shared")
+	e.failsOpen()
 	h.Kill()
-	require.Error(t, e2e.TryEdit(ctx, mallory, "select-src", "shared", "x"), "the outage leaves it protected")
+	e.Eventually(func(ctx context.Context) error { return lab.TryEdit(ctx, e.Admin, "select-src", "shared", "x") }) // the API server has heard of it
+	require.Error(t, lab.TryEdit(ctx, mallory, "select-src", "shared", "x"), "the outage leaves it protected")
 	for _, name := range []string{"plain", "silver", "draft"} {
-		require.NoError(t, e2e.TryEdit(ctx, mallory, "select-src", name, "x"), "the outage blocks what is not selected: %s", name)
+		require.NoError(t, lab.TryEdit(ctx, mallory, "select-src", name, "x"), "the outage blocks what is not selected: %s", name)
 	}
 	require.Error(t, patch("plain", `{"metadata":{"labels":{"share":"yes","tier":"gold"}}}`), "the outage lets sources be made")
-	require.NoError(t, e2e.TryEdit(ctx, e.Admin, "select-src", "shared", "x"), "break-glass")
+	require.NoError(t, lab.TryEdit(ctx, e.Admin, "select-src", "shared", "x"), "break-glass")
 	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(ctx, "select-src", metav1.DeleteOptions{}))
 }
 
 func TestTheGuardOfANamespaceFollowsTheLabelsOfItsSources(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("label-src")
-	e.Secret("label-src", "shared", map[string]string{"k": "v"})
-	e.ClusterRole("label-editor", e2e.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
+	e.Secret(e.Namespace("label-src"), "shared", map[string]string{"k": "v"})
+	e.ClusterRole("label-editor", lab.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
 	e.Grant("", "label-editor", "label-mallory")
 	mallory := e.Client("label-mallory")
 	e.Sections = "protect: {engine: Policy}\n"
@@ -94,7 +93,7 @@ func TestTheGuardOfANamespaceFollowsTheLabelsOfItsSources(t *testing.T) {
 	}
 	for range 2 {
 		label("yes")
-		e.Eventually(func(ctx context.Context) error { return harness.Refused(remove(ctx)) })
+		e.Eventually(func(ctx context.Context) error { return lab.Refused(remove(ctx)) })
 		label("no")
 		e.Eventually(remove)
 	}

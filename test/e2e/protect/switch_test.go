@@ -10,14 +10,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestNobodyGetsInBetweenTwoEngines(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("switch-src")
-	e.Namespace("switch-a")
+	e.Namespaces("switch-src", "switch-a")
 	for _, name := range []string{"shared", "other"} {
 		e.Secret("switch-src", name, map[string]string{"k": "v"})
 	}
@@ -26,18 +24,13 @@ func TestNobodyGetsInBetweenTwoEngines(t *testing.T) {
 		e.Grant("", "switch-editor", user)
 	}
 	mallory, owner := e.Client("switch-mallory"), e.Client("switch-owner")
-	rules := `
-- name: switch
-  source: {kind: Secret, namespace: switch-src, name: shared}
-  sync: {namespaces: {include: [switch-a]}}
-  protect: {clones: Deny, allow: {users: [switch-owner]}}
-`
+	rules := lab.Rule("switch", "sync: {namespaces: {include: [switch-a]}}", "protect: {clones: Deny, allow: {users: [switch-owner]}}")
 	h := e.Start(rules)
 	e.HasClone("switch-a", "shared", map[string]string{"k": "v"})
 	e.proven(h, "switch")
 	load := e.newTraffic("switch-src", "shared", "other", owner, mallory)
 	load.also(t.Context(), "refused write to a clone", func(ctx context.Context, n int) error {
-		return harness.Refused(e2e.TryEdit(ctx, mallory, "switch-a", "shared", strconv.Itoa(n)))
+		return lab.Refused(lab.TryEdit(ctx, mallory, "switch-a", "shared", strconv.Itoa(n)))
 	})
 	for _, engine := range []string{"Webhook", "Policy", "Webhook", "Both", "Policy", "Both"} {
 		e.Sections = fmt.Sprintf("protect: {engine: %s}\n", engine)

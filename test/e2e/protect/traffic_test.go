@@ -15,8 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // traffic is writes without a pause, and what was wrong about their outcome.
@@ -87,13 +86,13 @@ func (e *env) newTraffic(namespace, protected, other string, may, mayNot kuberne
 		t.done.Wait()
 	})
 	t.each(ctx, "allowed write", func(ctx context.Context, n int) error {
-		return e2e.TryEdit(ctx, may, namespace, protected, strconv.Itoa(n))
+		return lab.TryEdit(ctx, may, namespace, protected, strconv.Itoa(n))
 	})
 	t.each(ctx, "refused write", func(ctx context.Context, n int) error {
-		return harness.Refused(e2e.TryEdit(ctx, mayNot, namespace, protected, strconv.Itoa(n)))
+		return lab.Refused(lab.TryEdit(ctx, mayNot, namespace, protected, strconv.Itoa(n)))
 	})
 	t.each(ctx, "unprotected write", func(ctx context.Context, n int) error {
-		return e2e.TryEdit(ctx, mayNot, namespace, other, strconv.Itoa(n))
+		return lab.TryEdit(ctx, mayNot, namespace, other, strconv.Itoa(n))
 	})
 	return t
 }

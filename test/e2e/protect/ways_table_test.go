@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // wayRules are beside engineRules; where a rule allows nobody, it is the unlisted
@@ -45,21 +45,19 @@ const (
 func (e *env) waysWorld() {
 	e.Helper()
 	e.Namespace("eng-emptied")
-	e.pinned(harness.Secret("eng-src", "going", map[string]string{"k": "v"}))
+	e.pinned(lab.Secret("eng-src", "going", map[string]string{"k": "v"}))
 	e.pinned(markedBy("eng", "eng-a", "going"))
 	e.pinned(markedBy("eng-healed", "eng-a", "going-healed"))
-	e.pinned(harness.Secret("eng-emptied", "source", map[string]string{"k": "v"}))
+	e.pinned(lab.Secret("eng-emptied", "source", map[string]string{"k": "v"}))
 	e.pinned(markedBy("eng", "eng-emptied", "clone"))
 	require.NoError(e, e.Admin.CoreV1().Namespaces().Delete(e.Context(), "eng-emptied", metav1.DeleteOptions{}))
 	yes := true
-	frozen := harness.Secret("eng-src", "frozen", map[string]string{"k": "v"})
+	frozen := lab.Secret("eng-src", "frozen", map[string]string{"k": "v"})
 	frozen.Immutable = &yes
-	_, err := e.Admin.CoreV1().Secrets("eng-src").Create(e.Context(), frozen, metav1.CreateOptions{})
-	require.NoError(e, err)
-	_, err = e.Admin.CoreV1().ConfigMaps("eng-src").Create(e.Context(), &corev1.ConfigMap{
+	e.Create("eng-src", frozen)
+	e.Create("eng-src", &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "binary"}, Data: map[string]string{"k": "v"}, BinaryData: map[string][]byte{"b": {0xff}},
-	}, metav1.CreateOptions{})
-	require.NoError(e, err)
+	})
 }
 
 // markedBy is a Secret that passes for a clone of the rule.

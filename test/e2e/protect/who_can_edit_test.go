@@ -1,21 +1,22 @@
 package protect
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
-	protectdecide "github.com/headwater-k8s/headwater/protect/decide"
-	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/protect/editors"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestWhoCanEditListsEverybodyWithTheirGrant(t *testing.T) {
 	e := newEnv(t)
 	user := e.Viewer("whocan-viewer")
 	e.Namespace("whocan-src")
-	e.ClusterRole("whocan-owner", e2e.SecretsEditor())
+	e.ClusterRole("whocan-owner", lab.SecretsEditor())
 	e.ClusterRole("whocan-all", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	override := func(rule string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, Verbs: []string{"override"}, ResourceNames: []string{rule}}
@@ -53,10 +54,12 @@ func TestWhoCanEditListsEverybodyWithTheirGrant(t *testing.T) {
 	require.NotContains(t, out, "whocan-local", "a RoleBinding")
 	require.NotContains(t, out, "ClusterRole whocan-owner, which")
 
-	var editors inspect.Editors
-	e.Answers(user, &editors, "who-can-edit", "whocan", "--config", file)
-	require.Equal(t, "Secret/whocan-src/shared", editors.Source)
-	require.Contains(t, editors.Editors, protectdecide.Editor{Kind: "Group", Name: "whocan-ops", Grant: protectdecide.GrantAllow})
+	var listed inspect.Editors
+	e.Answers(user, &listed, "who-can-edit", "whocan", "--config", file)
+	require.Equal(t, "Secret/whocan-src/shared", listed.Source)
+	require.True(t, slices.ContainsFunc(listed.Editors, func(found inspect.Editor) bool {
+		return found == inspect.Editor{Editor: editors.Editor{Kind: "Group", Name: "whocan-ops", Grant: editors.GrantAllow}, How: "listed in the rule"}
+	}))
 	out, _, exit = e.Command(user, "who-can-edit", "whocan", "--config", file, "-o", "yaml")
 	require.Zero(t, exit)
 	require.Contains(t, out, "rule: whocan")

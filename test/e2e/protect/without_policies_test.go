@@ -12,8 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // proofEvery is longer than it takes to the next attempt while there is a doubt.
@@ -27,12 +26,12 @@ func TestWithoutPoliciesTheWebhookProtectsAlone(t *testing.T) {
 		},
 		cluster.ControllerManager: {"--use-service-account-credentials=false"},
 	}})
-	e := &env{e2e.On(t, c)}
+	e := &env{lab.On(t, c)}
 	e.ClusterRole("none-controllers", rbacv1.PolicyRule{ // and not the override
 		APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
 	})
 	e.Grant("", "none-controllers", "system:kube-controller-manager")
-	require.NoError(t, harness.EnsureNamespace(t.Context(), e.Admin, "none-gone", nil))
+	require.NoError(t, lab.EnsureNamespace(t.Context(), e.Admin, "none-gone", nil))
 	e.Secret("none-gone", "shared", map[string]string{"k": "v"})
 	mallory := e.sourceWithEditor("none", "none-mallory")
 	rules := `
@@ -47,13 +46,13 @@ func TestWithoutPoliciesTheWebhookProtectsAlone(t *testing.T) {
 	e.proven(h, "none", "none-gone")
 	e.failsClosed()
 	e.protected(mallory, "none-src", "shared")
-	e.SettledFor(h, e2e.Settle)               // protection works apart from its queues
+	e.SettledFor(h, lab.Settle)               // protection works apart from its queues
 	e.Holds(proofEvery, e.NoWrites(c.Mark())) // nothing is in doubt
 
 	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(t.Context(), "none-gone", metav1.DeleteOptions{}))
 	e.Eventually(func(ctx context.Context) error { // emptied by controllers that have no name of their own
 		_, err := e.Admin.CoreV1().Namespaces().Get(ctx, "none-gone", metav1.GetOptions{})
-		return harness.Gone(err)
+		return lab.Gone(err)
 	})
 	allowed, err := h.Metric(t.Context(), "headwater_protect_requests_total", map[string]string{"rule": "none-gone", "reason": "NamespaceTerminating"})
 	require.NoError(t, err)

@@ -7,23 +7,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestPullSecretsThroughAServiceAccountAreShown(t *testing.T) {
 	e := newEnv(t)
 	namespace := e.Namespace("accounts")
 	e.Secret(namespace, "regcred", map[string]string{"k": "1"})
-	_, err := e.Admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{
+	e.Create(namespace, &corev1.ServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Name: "builder"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "regcred"}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	spec := harness.ByNothing()
+	})
+	spec := lab.ByNothing()
 	spec.ServiceAccountName = "builder"
 	e.Deployment(namespace, "builds", spec, nil)
-	e.Deployment(namespace, "other", harness.ByNothing(), nil)
-	viewer, file := e.Viewer("accounts-viewer"), e.ConfigFile(e2e.ReloadRule("accounts"))
+	e.Deployment(namespace, "other", lab.ByNothing(), nil)
+	viewer, file := e.Viewer("accounts-viewer"), e.ConfigFile(lab.ReloadRule("accounts"))
 	shown := func(args ...string) string {
 		out, problem, exit := e.Command(viewer, append(args, "--config", file)...)
 		require.Zero(t, exit, problem)

@@ -13,15 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // applied has a tool of GitOps apply the Deployment web, by server-side apply and
 // without replicas, which are an autoscaler's.
 func (e *env) applied(manager, namespace string) {
 	e.Helper()
-	manifest := harness.Deployment(namespace, "web", 0, harness.ByEnv("shared", "used"))
+	manifest := lab.Deployment(namespace, "web", 0, lab.ByEnv("shared", "used"))
 	manifest.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
 	manifest.Spec.Replicas = nil
 	manifest.Spec.Template.Annotations = map[string]string{"theirs": "yes"}
@@ -58,20 +57,16 @@ func owned(t *testing.T, d *appsv1.Deployment) []string {
 }
 
 func TestARestartStaysBesideAnAutoscalerAndToolsOfGitOps(t *testing.T) {
-	e := newEnv(t)
-	e.Node("beside-node")
-	namespace := e.Stage("beside")
-	h := e.Start(e2e.ReloadRule("beside"))
-	e.Cloned("beside", "used", "1")
+	e, namespace := onNode(t, "beside")
+	h := e.Reloads("beside")
 	e.applied("kustomize-controller", namespace)
-	_, err := e.Admin.AutoscalingV2().HorizontalPodAutoscalers(namespace).Create(t.Context(), &autoscalingv2.HorizontalPodAutoscaler{
+	e.Create(namespace, &autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 			MinReplicas:    new(int32(3)), MaxReplicas: 5,
 		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	})
 	e.Eventually(func(context.Context) error {
 		if replicas := *e.read(namespace, "web").Spec.Replicas; replicas != 3 {
 			return fmt.Errorf("scaled to %d", replicas)
@@ -97,6 +92,6 @@ func TestARestartStaysBesideAnAutoscalerAndToolsOfGitOps(t *testing.T) {
 	require.Equal(t, 2, e.rollouts(namespace, "web"))
 	annotation := "/f:metadata/f:annotations/f:"
 	require.ElementsMatch(t, []string{
-		annotation + mark.Baseline, annotation + mark.RestartedAt, "/f:spec/f:template" + annotation + mark.RestartedFor,
+		annotation + mark.Baseline, annotation + mark.RestartedAt, annotation + mark.RestartedBecause, "/f:spec/f:template" + annotation + mark.RestartedFor,
 	}, owned(t, web))
 }

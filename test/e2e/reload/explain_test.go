@@ -5,22 +5,20 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // uses are the standings and outcomes of an explanation, by object.
 func (e *env) uses(user, consumer string) (step reloadspec.Step, uses map[string]string) {
 	e.Helper()
 	var explained inspect.Explanation
-	e.Answers(user, &explained, "explain", consumer, "--config", e.ConfigFile(e2e.ReloadRule("explain")))
+	e.Answers(user, &explained, "explain", consumer, "--config", e.ConfigFile(lab.ReloadRule("explain")))
 	uses = map[string]string{}
 	for _, use := range explained.Uses {
 		by := string(use.OptIn)
@@ -34,24 +32,22 @@ func (e *env) uses(user, consumer string) (step reloadspec.Step, uses map[string
 
 func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	e := newEnv(t)
-	e.Sections = e2e.Unpaced
+	e.Sections = lab.Unpaced
 	e.Node("explain-node")
 	namespace := e.Stage("explain")
 	e.Secret(namespace, "own", map[string]string{"k": "s3cret"})
-	podSpec := harness.ByEnv("shared", "used")
-	podSpec.Containers[0].EnvFrom = append(podSpec.Containers[0].EnvFrom, harness.ByEnvFrom("own").Containers[0].EnvFrom...)
+	podSpec := lab.ByEnv("shared", "used")
+	podSpec.Containers[0].EnvFrom = append(podSpec.Containers[0].EnvFrom, lab.ByEnvFrom("own").Containers[0].EnvFrom...)
 	e.Deployment(namespace, "silent", podSpec, nil)
 	e.Deployment(namespace, "asks", podSpec, map[string]string{mark.Reload: "Auto"})
 	e.Deployment(namespace, "off", podSpec, map[string]string{mark.Reload: "Off"})
 	e.Deployment(namespace, "garbled", podSpec, map[string]string{mark.Reload: "always"})
-	e.Deployment(namespace, "idle", harness.ByNothing(), nil)
-	mounting := harness.ByVolume("shared")
+	e.Deployment(namespace, "idle", lab.ByNothing(), nil)
+	mounting := lab.ByVolume("shared")
 	mounting.NodeName = "explain-node"
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "mounts", 1, mounting), metav1.CreateOptions{})
-	require.NoError(t, err)
+	e.Create(namespace, lab.Deployment(namespace, "mounts", 1, mounting))
 	pod := e.RunningPod(namespace, "mounts")
-	h := e.Start(e2e.ReloadRule("explain"))
-	e.Cloned("explain", "used", "1")
+	h := e.Reloads("explain")
 	e.Adopted(h, namespace, "silent", "asks")
 	user, mark := e.Viewer("explain-viewer"), e.Cluster.Mark()
 
@@ -59,7 +55,7 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	for consumer, want := range map[string]map[string]string{
 		"Deployment/explain-a/silent": {shared: "rule Restart ReadAtStart Current", own: " Nothing Ungoverned Untracked"},
 		"deploy/explain-a/asks":       {shared: "rule Restart ReadAtStart Current", own: "Headwater Restart ReadAtStart Current"},
-		"deployments/explain-a/off":   {shared: "rule Nothing Off Untracked", own: " Nothing Ungoverned Untracked"},
+		"deployments/explain-a/off":   {shared: "rule Nothing Off Untracked", own: " Nothing Off Untracked"},
 		"Deployment/explain-a/mounts": {shared: "rule Refresh Mounted Current"},
 		"pod/explain-a/" + pod:        {shared: "rule Refresh Mounted Current"},
 		"Deployment/explain-a/idle":   {},
@@ -75,7 +71,7 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 	require.Equal(t, reloadspec.StepRestart, step)
 	require.Equal(t, "Headwater Restart ReadAtStart Behind", uses[own])
 	var consumers inspect.Consumers
-	e.Answers(user, &consumers, "consumers", "Secret/explain-a/own", "--config", e.ConfigFile(e2e.ReloadRule("explain")))
+	e.Answers(user, &consumers, "consumers", "Secret/explain-a/own", "--config", e.ConfigFile(lab.ReloadRule("explain")))
 	standings := map[string]reloaddecide.Status{}
 	for _, use := range consumers.Consumers {
 		standings[use.Consumer] = use.Status
@@ -95,7 +91,7 @@ func TestExplainSaysWhatAChangeWouldDoAndWhy(t *testing.T) {
 
 func (e *env) explainedInWords(user, namespace string) {
 	e.Helper()
-	file := e.ConfigFile(e2e.ReloadRule("explain"))
+	file := e.ConfigFile(lab.ReloadRule("explain"))
 	shows := func(exit int, parts []string, args ...string) {
 		e.Helper()
 		out, problem, code := e.Command(user, append(args, "--config", file)...)

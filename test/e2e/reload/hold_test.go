@@ -10,25 +10,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-// withoutKey takes a key of the source of e2e.ReloadRule away.
+// withoutKey takes a key of the source of lab.ReloadRule away.
 func (e *env) withoutKey(prefix, key string) {
 	e.Helper()
 	e.Edit(prefix+"-src", "shared", func(s *corev1.Secret) { delete(s.Data, key) })
 }
 
 func TestARequiredKeyThatIsMissingHoldsTheRestart(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("nokey")
-	optional := harness.ByEnv("shared", "used")
+	e, namespace := newStage(t, "nokey")
+	optional := lab.ByEnv("shared", "used")
 	optional.Containers[0].Env[0].ValueFrom.SecretKeyRef.Optional = new(true)
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	e.Deployment(namespace, "by-env", lab.ByEnv("shared", "used"), nil)
 	e.Deployment(namespace, "by-optional", optional, nil)
-	h := e.Start(e2e.ReloadRule("nokey"))
-	e.Cloned("nokey", "used", "1")
+	h := e.Reloads("nokey")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 
@@ -50,24 +47,23 @@ func TestARequiredKeyThatIsMissingHoldsTheRestart(t *testing.T) {
 	e.Restarted(namespace, before, "Deployment/by-optional")
 	h.Stop() // what is held is not forgotten
 	e.Change("nokey", "used", "2")
-	e.Start(e2e.ReloadRule("nokey"))
+	e.Start(lab.ReloadRule("nokey"))
 	e.Restarted(namespace, before, "Deployment/by-env", "Deployment/by-optional")
 }
 
 func TestARequiredObjectThatIsMissingHoldsTheRestart(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("noobject")
+	e, namespace := newStage(t, "noobject")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
-	both := harness.ByEnv("shared", "used")
-	both.Containers[0].EnvFrom = harness.ByEnvFrom("own").Containers[0].EnvFrom
+	both := lab.ByEnv("shared", "used")
+	both.Containers[0].EnvFrom = lab.ByEnvFrom("own").Containers[0].EnvFrom
 	e.Deployment(namespace, "by-both", both, nil)
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(e2e.ReloadRule("noobject"))
-	e.Cloned("noobject", "used", "1")
+	e.Deployment(namespace, "by-env", lab.ByEnv("shared", "used"), nil)
+	h := e.Reloads("noobject")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 
 	require.NoError(t, e.Admin.CoreV1().Secrets(namespace).Delete(t.Context(), "own", metav1.DeleteOptions{}))
+	e.Settled(h) // it has seen that
 	e.Change("noobject", "used", "2")
 	require.Contains(t, e.HasEvent(namespace, "by-both", "RestartHeld"), "Secret/noobject-a/own")
 	e.Restarted(namespace, before, "Deployment/by-env")
@@ -77,10 +73,9 @@ func TestARequiredObjectThatIsMissingHoldsTheRestart(t *testing.T) {
 }
 
 func TestASourceMadeAnewWithTheSameDataRestartsNothing(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("recreated")
-	rule := strings.ReplaceAll(e2e.ReloadRule("recreated"), "sync: {", "sync: {onSourceDeleted: Delete, ")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	e, namespace := newStage(t, "recreated")
+	rule := strings.ReplaceAll(lab.ReloadRule("recreated"), "sync: {", "sync: {onSourceDeleted: Delete, ")
+	e.Deployment(namespace, "by-env", lab.ByEnv("shared", "used"), nil)
 	h := e.Start(rule)
 	e.Cloned("recreated", "used", "1")
 	e.Settled(h)
@@ -103,19 +98,18 @@ func TestASourceMadeAnewWithTheSameDataRestartsNothing(t *testing.T) {
 
 // Headwater reports nothing as missing in a namespace that is being deleted.
 func TestANamespaceThatGoesHoldsNoRestart(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("going")
+	e, namespace := newStage(t, "going")
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
 	for _, name := range names {
-		e.Deployment(namespace, name, harness.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
+		e.Deployment(namespace, name, lab.ByEnvFrom("own"), map[string]string{mark.Reload: "Auto"})
 	}
-	h := e.StartAlone(e2e.ReloadRule("going"))
+	h := e.StartAlone(lab.ReloadRule("going"))
 	e.Adopted(h, namespace, names...)
 	require.NoError(t, e.Admin.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}))
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.Admin.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-		return harness.Gone(err)
+		return lab.Gone(err)
 	})
 	e.Settled(h)
 	log, err := h.Log()

@@ -6,11 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // inInit is spec with its mounts moved from the app container to an init
@@ -24,29 +22,25 @@ func inInit(spec corev1.PodSpec, policy *corev1.ContainerRestartPolicy) corev1.P
 }
 
 func TestAVolumeOfAnInitContainerTakesARestart(t *testing.T) {
-	e := newEnv(t)
-	e.Node("init-node")
-	namespace := e.Stage("init")
-	both := inInit(harness.ByVolume("shared"), nil)
+	e, namespace := onNode(t, "init")
+	both := inInit(lab.ByVolume("shared"), nil)
 	both.Containers[0].VolumeMounts = slices.Clone(both.InitContainers[0].VolumeMounts)
 	both.NodeName = "init-node"
 	for name, annotations := range map[string]map[string]string{"only": nil, "refresh": {mark.Reload: "Refresh"}} {
-		e.Deployment(namespace, name, inInit(harness.ByVolume("shared"), nil), annotations)
+		e.Deployment(namespace, name, inInit(lab.ByVolume("shared"), nil), annotations)
 	}
-	e.Deployment(namespace, "sidecar", inInit(harness.ByVolume("shared"), new(corev1.ContainerRestartPolicyAlways)), nil)
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "both", 1, both), metav1.CreateOptions{})
-	require.NoError(t, err)
+	e.Deployment(namespace, "sidecar", inInit(lab.ByVolume("shared"), new(corev1.ContainerRestartPolicyAlways)), nil)
+	e.Create(namespace, lab.Deployment(namespace, "both", 1, both))
 	e.RunningPod(namespace, "both")
-	h := e.Start(e2e.ReloadRule("init"))
-	e.Cloned("init", "used", "1")
+	h := e.Reloads("init")
 	before := e.Adopted(h, namespace, "only", "both")
 
 	e.Change("init", "used", "2")
 	e.Restarted(namespace, before, "Deployment/both", "Deployment/only")
-	out, problem, exit := e.Command(e.Viewer("init-viewer"), "consumers", "secret/init-a/shared", "--config", e.ConfigFile(e2e.ReloadRule("init")))
+	out, problem, exit := e.Command(e.Viewer("init-viewer"), "consumers", "secret/init-a/shared", "--config", e.ConfigFile(lab.ReloadRule("init")))
 	require.Zero(t, exit, problem)
 	require.Regexp(t, `Deployment/init-a/only +InitVolume +first \(init\) +rule init +Restart +Current +an init container reads the files, and has ended`, out)
-	require.Regexp(t, `Deployment/init-a/refresh +InitVolume +first \(init\) +rule init +Nothing +Untracked +only a restart would help, and the action is Refresh`, out)
+	require.Regexp(t, `Deployment/init-a/refresh +InitVolume +first \(init\) +annotation, over rule init +Nothing +Untracked +only a restart would help, and the action is Refresh`, out)
 	require.Regexp(t, `Deployment/init-a/sidecar +Volume +first \(sidecar\) +rule init +Refresh .*the kubelet rewrites the files`, out)
 	require.Regexp(t, `Deployment/init-a/both +InitVolume +first \(init\) +rule init +Restart `, out)
 }

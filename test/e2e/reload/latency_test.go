@@ -8,15 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestHowLongARestartTookCountsFromTheChangeOfTheSource(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("since")
-	e.Deployment(namespace, "web", harness.ByEnv("shared", "used"), nil)
-	rule := e2e.ReloadRule("since")
+	e, namespace := newStage(t, "since")
+	e.Deployment(namespace, "web", lab.ByEnv("shared", "used"), nil)
+	rule := lab.ReloadRule("since")
 	h := e.Start(rule)
 	e.Cloned("since", "used", "1")
 	stamps := e.Adopted(h, namespace, "web")
@@ -26,8 +24,8 @@ func TestHowLongARestartTookCountsFromTheChangeOfTheSource(t *testing.T) {
 	e.Change("since", "used", "2")
 	changed := time.Now()
 	e.SecondLater()
-	h = e.Start(rule)
 	missed := time.Since(changed)
+	h = e.Start(rule)
 	e.Restarted(namespace, stamps, "Deployment/web")
 	require.GreaterOrEqual(t, e.took(h), missed.Seconds(), "nobody saw the change, but the API server dates it")
 
@@ -44,7 +42,7 @@ func TestHowLongARestartTookCountsFromTheChangeOfTheSource(t *testing.T) {
 var latencySum = regexp.MustCompile(`(?m)^headwater_reload_latency_seconds_sum\{.*\} (\S+)$`)
 
 // took are the seconds that all that was measured took.
-func (e *env) took(h *harness.Headwater) float64 {
+func (e *env) took(h *lab.Headwater) float64 {
 	e.Helper()
 	body, err := h.Metrics(e.Context())
 	require.NoError(e, err)

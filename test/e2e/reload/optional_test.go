@@ -2,7 +2,6 @@ package reload
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,13 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // byOptional reads all of a Secret into the environment, if it is there.
 func byOptional(secret string) corev1.PodSpec {
-	spec := harness.ByEnvFrom(secret)
+	spec := lab.ByEnvFrom(secret)
 	spec.Containers[0].EnvFrom[0].SecretRef.Optional = new(true)
 	return spec
 }
@@ -25,10 +23,9 @@ func byOptional(secret string) corev1.PodSpec {
 // deployed makes a Deployment of one pod.
 func (e *env) deployed(namespace, name string, spec corev1.PodSpec, annotations map[string]string) {
 	e.Helper()
-	d := harness.Deployment(namespace, name, 1, spec)
+	d := lab.Deployment(namespace, name, 1, spec)
 	d.Annotations = annotations
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(e.Context(), d, metav1.CreateOptions{})
-	require.NoError(e, err)
+	e.Create(namespace, d)
 }
 
 // bound waits until a pod of the Deployment has a node.
@@ -36,10 +33,7 @@ func (e *env) bound(namespace, name string) {
 	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
 		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
-		if err != nil || len(pods.Items) == 0 || pods.Items[0].Spec.NodeName == "" {
-			return fmt.Errorf("no pod has a node yet (%w)", err)
-		}
-		return nil
+		return lab.ErrorIf(err != nil || len(pods.Items) == 0 || pods.Items[0].Spec.NodeName == "", "no pod has a node yet (%w)", err)
 	})
 }
 
@@ -55,6 +49,9 @@ func TestAnOptionalObjectThatAppearsRestartsThePodsThatStartedWithoutIt(t *testi
 	e.deployed(namespace, "by-wish", byOptional("own"), map[string]string{mark.Reload: "Auto"})
 	e.deployed(namespace, "by-nobody", byOptional("own"), nil)
 	e.deployed(namespace, "not-started", waiting, nil)
+	for _, name := range []string{"by-rule", "by-wish", "by-nobody"} {
+		e.bound(namespace, name)
+	}
 	e.Adopted(h, namespace, "by-rule", "by-wish")
 	before := e.Stamps(namespace)
 
@@ -73,19 +70,13 @@ func TestAnOptionalObjectThatAppearsRestartsThePodsThatStartedWithoutIt(t *testi
 }
 
 // sharedWhereLabelled clones into the namespaces with that label alone.
-const sharedWhereLabelled = `
-- name: back
-  source: {kind: Secret, namespace: back-src, name: shared}
-  sync: {namespaces: {selector: {matchLabels: {back: wanted}}}}
-  reload: {debounce: 0s, minInterval: 0s}
-`
+var sharedWhereLabelled = lab.Rule("back", "sync: {namespaces: {selector: {matchLabels: {back: wanted}}}}", "reload: {debounce: 0s, minInterval: 0s}")
 
 // What is on record, the data of before, says nothing about pods that came since.
 func TestAnOptionalObjectThatIsBackRestartsThePodsThatCameWhileItWasGone(t *testing.T) {
 	e := newEnv(t)
 	e.Node("back-node")
-	e.Namespace("back-src")
-	e.Secret("back-src", "shared", map[string]string{"used": "1"})
+	e.Secret(e.Namespace("back-src"), "shared", map[string]string{"used": "1"})
 	namespace := e.Namespace("back-a", "back=wanted")
 	e.Secret(namespace, "own", map[string]string{"used": "1"})
 	h := e.Start(sharedWhereLabelled)
@@ -102,6 +93,7 @@ func TestAnOptionalObjectThatIsBackRestartsThePodsThatCameWhileItWasGone(t *test
 	e.labelled(namespace, `null`)
 	e.HasNone(namespace, "shared")
 	require.NoError(t, e.Admin.CoreV1().Secrets(namespace).Delete(t.Context(), "own", metav1.DeleteOptions{}))
+	e.Settled(h) // it has seen that both are gone
 	for _, name := range []string{"by-rule", "by-wish"} {
 		e.patched(namespace, name, newImage)
 		e.newPodBound(namespace, name)
@@ -128,14 +120,15 @@ func TestAnOptionalObjectThatIsThereBeforePodsCanStartRestartsNothing(t *testing
 	e.Namespace("together-src")
 	namespace := e.Namespace("together-a")
 	both := byOptional("own")
-	both.Containers[0].Env = harness.ByEnv("shared", "used").Containers[0].Env
-	h := e.Start(e2e.ReloadRule("together"))
+	both.Containers[0].Env = lab.ByEnv("shared", "used").Containers[0].Env
+	h := e.Start(lab.ReloadRule("together"))
 	e.deployed(namespace, "both", both, map[string]string{mark.Reload: "Auto"})
 	e.bound(namespace, "both")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 
 	e.Secret(namespace, "own", map[string]string{"used": "1"})
+	e.Settled(h) // it has seen that
 	e.Secret("together-src", "shared", map[string]string{"used": "1"})
 	e.Adopted(h, namespace, "both")
 	e.Restarted(namespace, before)

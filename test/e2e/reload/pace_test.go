@@ -14,20 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-// pacedRule is e2e.ReloadRule with this pace in place of none at all.
+// pacedRule is lab.ReloadRule with this pace in place of none at all.
 func pacedRule(prefix, pace string) string {
-	return strings.ReplaceAll(e2e.ReloadRule(prefix), "debounce: 0s, minInterval: 0s", pace)
+	return strings.ReplaceAll(lab.ReloadRule(prefix), "debounce: 0s, minInterval: 0s", pace)
 }
 
 // read reads a Deployment.
 func (e *env) read(namespace, name string) *appsv1.Deployment {
 	e.Helper()
-	deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(e.Context(), name, metav1.GetOptions{})
-	require.NoError(e, err)
+	deployment := lab.Read(e, e.Admin.AppsV1().Deployments(namespace).Get, name)
 	return deployment
 }
 
@@ -40,20 +38,16 @@ func (e *env) patched(namespace, name, patch string) {
 
 func TestAWorkloadIsLeftAloneForItsInterval(t *testing.T) {
 	const interval = 8 * time.Second
-	e := newEnv(t)
-	namespace := e.Stage("interval")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	rule := pacedRule("interval", "debounce: 0s, minInterval: "+interval.String())
+	e, namespace := newStage(t, "interval")
+	e.Deployment(namespace, "by-env", lab.ByEnv("shared", "used"), nil)
+	rule := pacedRule("interval", "debounce: 0s, minInterval: 1h")
 	h := e.StartAlone(rule)
 	e.Cloned("interval", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	e.Change("interval", "used", "2")
 	e.Eventually(func(context.Context) error {
-		if e.Stamps(namespace)["Deployment/by-env"] == before["Deployment/by-env"] {
-			return fmt.Errorf("not restarted")
-		}
-		return nil
+		return lab.ErrorIf(e.Stamps(namespace)["Deployment/by-env"] == before["Deployment/by-env"], "not restarted")
 	})
 	first := e.read(namespace, "by-env")
 
@@ -63,25 +57,25 @@ func TestAWorkloadIsLeftAloneForItsInterval(t *testing.T) {
 	e.Waits(h, 1, "interval")
 	require.Contains(t, e.HasEvent(namespace, "by-env", "RestartWaits"), "the least time after its last restart")
 	e.Change("interval", "used", "4") // folded in
+	e.Cloned("interval", "used", "4")
+	e.Settled(h)
+	e.ConfigFile(pacedRule("interval", "debounce: 0s, minInterval: "+interval.String()))
 	e.Eventually(func(context.Context) error {
-		if e.read(namespace, "by-env").Generation == first.Generation {
-			return fmt.Errorf("not restarted again")
-		}
-		return nil
+		return lab.ErrorIf(e.read(namespace, "by-env").Generation == first.Generation, "not restarted again")
 	})
 	second := e.read(namespace, "by-env")
 	began, again := mark.ParseTime(first.Annotations[mark.RestartedAt]), mark.ParseTime(second.Annotations[mark.RestartedAt])
 	require.GreaterOrEqual(t, again.Sub(began), interval)
-	require.Equal(t, "8", second.Annotations[mark.RestartedBefore])
+	noted := mark.ParseRestarts(second.Annotations[mark.RestartedAt], second.Annotations[mark.RestartedBefore])
+	require.WithinDuration(t, began, noted[0], time.Second, "to the second")
 	e.Waits(h, 0, "interval")
 	e.Settled(h)
 	require.Equal(t, first.Generation+1, e.read(namespace, "by-env").Generation, "both changes made one restart")
 }
 
 func TestTooManyRestartsInAnHourAreHeld(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("breaker")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
+	e, namespace := newStage(t, "breaker")
+	e.Deployment(namespace, "by-env", lab.ByEnv("shared", "used"), nil)
 	h := e.Start(pacedRule("breaker", "debounce: 0s, minInterval: 0s, maxRestartsPerHour: 2"))
 	e.Cloned("breaker", "used", "1")
 	e.Settled(h)
@@ -106,30 +100,26 @@ func TestTooManyRestartsInAnHourAreHeld(t *testing.T) {
 }
 
 func TestOutsideOfTheWindowsRestartsWaitAndRefreshesDoNot(t *testing.T) {
-	e := newEnv(t)
-	e.Node("window-node")
-	namespace := e.Stage("window")
-	spec := harness.ByEnv("shared", "used")
-	spec.Volumes, spec.Containers[0].VolumeMounts = harness.ByVolume("shared").Volumes, harness.ByVolume("shared").Containers[0].VolumeMounts
+	e, namespace := onNode(t, "window")
+	spec := lab.ByEnv("shared", "used")
+	spec.Volumes, spec.Containers[0].VolumeMounts = lab.ByVolume("shared").Volumes, lab.ByVolume("shared").Containers[0].VolumeMounts
 	spec.NodeName = "window-node"
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(t.Context(), harness.Deployment(namespace, "both", 1, spec), metav1.CreateOptions{})
-	require.NoError(t, err)
+	e.Create(namespace, lab.Deployment(namespace, "both", 1, spec))
 	pod := e.RunningPod(namespace, "both")
 	e.Sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h, timeZone: Europe/Berlin}]}\n"
-	h := e.Start(e2e.ReloadRule("window"))
-	e.Cloned("window", "used", "1")
+	h := e.Reloads("window")
 	e.Settled(h)
 	before, last := e.Stamps(namespace), e.Refreshes(namespace)[pod]
 
 	e.Edit("window-src", "shared", func(s *corev1.Secret) { s.Data["used"], s.Data["unused"] = []byte("2"), []byte("2") })
 	e.Waits(h, 1, "window")
-	require.Contains(t, e.HasEvent(namespace, "both", "RestartWaits"), "the next of reload.windows opens at 20")
+	require.Contains(t, e.HasEvent(namespace, "both", "RestartWaits"), "when its windows are open next")
 	e.Refreshed(namespace, pod, last)
 	e.Restarted(namespace, before)
 
 	// The file changes, and the window is open.
 	e.Sections = "reload: {windows: [{schedule: '* * * * *', duration: 1h}]}\n"
-	e.ConfigFile(e2e.ReloadRule("window"))
+	e.ConfigFile(lab.ReloadRule("window"))
 	e.Restarted(namespace, before, "Deployment/both")
 	e.Waits(h, 0, "window")
 }

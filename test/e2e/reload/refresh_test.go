@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // mounting makes a pod on node that mounts Secret shared, with that address,
@@ -22,7 +24,7 @@ import (
 // is not refreshed for that.
 func (e *env) mounting(namespace, name, node, address string) {
 	e.Helper()
-	e.startPod(namespace, name, node, address, harness.ByVolume("shared"))
+	e.startPod(namespace, name, node, address, lab.ByVolume("shared"))
 }
 
 // startPod makes a pod of spec on node, with that address, and plays its kubelet.
@@ -40,14 +42,13 @@ func (e *env) startPod(namespace, name, node, address string, spec corev1.PodSpe
 	}, metav1.CreateOptions{})
 	require.NoError(e, err)
 	pod.Status.PodIP, pod.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
-	require.NoError(e, harness.SetRunning(e.Context(), e.Admin, pod))
+	require.NoError(e, lab.SetRunning(e.Context(), e.Admin, pod))
 }
 
 // marks are the annotations of a pod.
 func (e *env) marks(namespace, pod string) map[string]string {
 	e.Helper()
-	read, err := e.Admin.CoreV1().Pods(namespace).Get(e.Context(), pod, metav1.GetOptions{})
-	require.NoError(e, err)
+	read := lab.Read(e, e.Admin.CoreV1().Pods(namespace).Get, pod)
 	return read.Annotations
 }
 
@@ -63,33 +64,34 @@ func (e *env) confirmed(namespace, pod string) {
 }
 
 func TestARefreshIsConfirmedAlsoByTheNextLeader(t *testing.T) {
-	e := newEnv(t)
-	e.Node("confirm-node")
-	namespace := e.Stage("confirm")
-	e.Sections = "reload: {confirmRefreshAfter: 4s}\n"
-	h := e.StartAlone(e2e.ReloadRule("confirm"))
+	const after = 4 * time.Second
+	e, namespace := onNode(t, "confirm")
+	e.Sections = "reload: {confirmRefreshAfter: " + after.String() + "}\n"
+	h := e.StartAlone(lab.ReloadRule("confirm"))
 	e.Cloned("confirm", "used", "1")
 	e.mounting(namespace, "mounts", "confirm-node", "127.0.0.1")
 	e.Settled(h)
-	last := e.Refreshes(namespace)["mounts"]
+	last, from := e.Refreshes(namespace)["mounts"], e.Cluster.Mark()
 
 	e.Change("confirm", "used", "2")
 	last = e.Refreshed(namespace, "mounts", last)
-	e.Holds(e2e.Settle, func(context.Context) error {
-		if e.marks(namespace, "mounts")[mark.RefreshConfirmed] == last {
-			return fmt.Errorf("confirmed too soon")
-		}
-		return nil
-	})
 	e.confirmed(namespace, "mounts")
+	patches := slices.DeleteFunc(e.Writes(from), func(r cluster.Request) bool { return r.Resource != "pods" })
+	require.Len(t, patches, 2, "a refresh, and its confirmation")
+	require.GreaterOrEqual(t, patches[1].Time.Sub(patches[0].Time), after, "confirmed too soon")
 	e.HasMetric(h, 1, "headwater_reload_actions_total", map[string]string{"action": "Confirm"})
 	e.Settled(h)
 
+	soon := e.Sections
+	e.Sections = "reload: {confirmRefreshAfter: 30s}\n" // not before the leader is killed
+	e.ConfigFile(lab.ReloadRule("confirm"))
+	e.HasMetric(h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	e.Change("confirm", "used", "3")
 	last = e.Refreshed(namespace, "mounts", last)
 	h.Kill()
 	require.NotEqual(t, last, e.marks(namespace, "mounts")[mark.RefreshConfirmed])
-	h = e.StartAlone(e2e.ReloadRule("confirm"))
+	e.Sections = soon
+	h = e.StartAlone(lab.ReloadRule("confirm"))
 	e.confirmed(namespace, "mounts")
 	require.Equal(t, last, e.marks(namespace, "mounts")[mark.RefreshedFor])
 	e.Settled(h)
@@ -100,7 +102,7 @@ func TestApplicationsAreToldOfARefresh(t *testing.T) {
 	failures := 1
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- fmt.Sprint(r.Method, " ", r.URL, " ", r.ContentLength)
-		e2e.Told("the call of an application", fmt.Sprint(r.URL, r.Header))
+		lab.Told("the call of an application", fmt.Sprint(r.URL, r.Header))
 		if failures > 0 {
 			failures--
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -108,9 +110,7 @@ func TestApplicationsAreToldOfARefresh(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	address, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
-	e := newEnv(t)
-	e.Node("post-node")
-	namespace := e.Stage("post")
+	e, namespace := onNode(t, "post")
 	rule := pacedRule("post", "then: {httpPost: {port: "+port+", path: /-/reload}}")
 	h := e.Start(rule)
 	e.Cloned("post", "used", "1")
@@ -131,19 +131,16 @@ func TestApplicationsAreToldOfARefresh(t *testing.T) {
 }
 
 func TestAPodIsRefreshedForTheKeysThatItsVolumeShows(t *testing.T) {
-	e := newEnv(t)
-	e.Node("items-node")
-	namespace := e.Stage("items")
+	e, namespace := onNode(t, "items")
 	items := []corev1.KeyToPath{{Key: "used", Path: "used"}}
-	listed := harness.ByVolume("shared")
+	listed := lab.ByVolume("shared")
 	listed.Volumes[0].Secret.Items = items
-	projected := harness.ByVolume("shared")
+	projected := lab.ByVolume("shared")
 	projected.Volumes[0].VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
 		Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "shared"}, Items: items},
 	}}}}
-	h := e.Start(e2e.ReloadRule("items"))
-	e.Cloned("items", "used", "1")
-	for name, spec := range map[string]corev1.PodSpec{"all": harness.ByVolume("shared"), "listed": listed, "projected": projected} {
+	h := e.Reloads("items")
+	for name, spec := range map[string]corev1.PodSpec{"all": lab.ByVolume("shared"), "listed": listed, "projected": projected} {
 		e.startPod(namespace, name, "items-node", "127.0.0.1", spec)
 	}
 	e.Settled(h)
@@ -161,4 +158,34 @@ func TestAPodIsRefreshedForTheKeysThatItsVolumeShows(t *testing.T) {
 	e.Refreshed(namespace, "all", before["all"])
 	e.Settled(h)
 	require.Equal(t, before["listed"], e.Refreshes(namespace)["listed"])
+}
+
+// It gets the last value all the same.
+func TestAnObjectThatKeepsChangingRefreshesItsPodsEverMoreRarely(t *testing.T) {
+	e := newEnv(t)
+	e.Node("noisy-node")
+	namespace := e.Stage("noisy")
+	h := e.StartAlone(lab.ReloadRule("noisy"))
+	e.Cloned("noisy", "used", "1")
+	e.mounting(namespace, "mounts", "noisy-node", "127.0.0.1")
+	e.Settled(h)
+	last, from, began := e.Refreshes(namespace)["mounts"], e.Cluster.Mark(), time.Now()
+	const changes = 60
+	for n := range changes {
+		e.Change("noisy", "used", fmt.Sprint("value-", n))
+		e.Cloned("noisy", "used", fmt.Sprint("value-", n))
+	}
+	e.confirmed(namespace, "mounts")
+	e.Settled(h)
+	require.NotEqual(t, last, e.Refreshes(namespace)["mounts"])
+	patches := 0
+	for _, write := range e.Writes(from) {
+		if write.Resource == "pods" {
+			patches++
+		}
+	}
+	require.Less(t, patches, changes+2*int(time.Since(began)/(10*time.Second)), "each of them would be a refresh and its confirmation")
+	out, problem, exit := e.Command(e.Viewer("noisy-viewer"), "explain", "pod/mounts", "--namespace", namespace, "--config", e.Dir+"/headwater.yaml")
+	require.Zero(t, exit, problem)
+	require.Contains(t, out, "nothing to do now")
 }

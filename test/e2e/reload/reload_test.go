@@ -1,3 +1,5 @@
+// Package reload holds the end-to-end tests of restarts and refreshes: which
+// workloads a change reaches, when, and how often.
 package reload
 
 import (
@@ -9,60 +11,37 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // Invariant 6, and what a change does after it.
 func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("kinds")
-	template := harness.Deployment(namespace, "x", 0, harness.ByEnv("shared", "used"))
-	selector, pod := template.Spec.Selector, template.Spec.Template
-	_, err := e.Admin.AppsV1().StatefulSets(namespace).Create(t.Context(), &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "set"},
-		Spec:       appsv1.StatefulSetSpec{Replicas: new(int32), Selector: selector, Template: pod},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	_, err = e.Admin.AppsV1().DaemonSets(namespace).Create(t.Context(), &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "daemon"},
-		Spec:       appsv1.DaemonSetSpec{Selector: selector, Template: pod},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	job := pod
-	job.Spec.RestartPolicy = corev1.RestartPolicyNever
-	_, err = e.Admin.BatchV1().CronJobs(namespace).Create(t.Context(), &batchv1.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Name: "cron"},
-		Spec: batchv1.CronJobSpec{
-			Schedule: "0 0 30 2 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: job}},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	initial := harness.ByNothing()
-	initial.InitContainers = harness.ByEnvFrom("shared").Containers
+	e, namespace := newStage(t, "kinds")
+	byEnv := lab.ByEnv("shared", "used")
+	e.Create(namespace, lab.StatefulSet(namespace, "set", 0, byEnv))
+	e.Create(namespace, lab.DaemonSet(namespace, "daemon", byEnv))
+	e.Create(namespace, lab.CronJob(namespace, "cron", byEnv))
+	initial := lab.ByNothing()
+	initial.InitContainers = lab.ByEnvFrom("shared").Containers
 	initial.InitContainers[0].Name = "init"
-	subPath := harness.ByVolume("shared")
+	subPath := lab.ByVolume("shared")
 	subPath.Containers[0].VolumeMounts[0].SubPath = "used"
 	for name, spec := range map[string]corev1.PodSpec{
-		"by-env": harness.ByEnv("shared", "used"), "by-env-from": harness.ByEnvFrom("shared"), "by-init": initial,
-		"by-sub-path": subPath, "by-volume": harness.ByVolume("shared"), "by-nothing": harness.ByNothing(),
-		"other-key": harness.ByEnv("shared", "unused"), "other-secret": harness.ByEnvFrom("unmanaged"),
+		"by-env": lab.ByEnv("shared", "used"), "by-env-from": lab.ByEnvFrom("shared"), "by-init": initial,
+		"by-sub-path": subPath, "by-volume": lab.ByVolume("shared"), "by-nothing": lab.ByNothing(),
+		"other-key": lab.ByEnv("shared", "unused"), "other-secret": lab.ByEnvFrom("unmanaged"),
 	} {
 		e.Deployment(namespace, name, spec, nil)
 	}
-	e.Deployment(namespace, "switched-off", harness.ByEnvFrom("shared"), map[string]string{mark.Reload: "Off"})
-	h := e.Start(e2e.ReloadRule("kinds"))
-	e.Cloned("kinds", "used", "1")
+	e.Deployment(namespace, "switched-off", lab.ByEnvFrom("shared"), map[string]string{mark.Reload: "Off"})
+	h := e.Reloads("kinds")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	for name, stamp := range before {
@@ -73,18 +52,17 @@ func TestEnvConsumersOfEveryKindAreRestartedOnce(t *testing.T) {
 		"CronJob/cron", "DaemonSet/daemon", "StatefulSet/set", "Deployment/by-env", "Deployment/by-env-from", "Deployment/by-init", "Deployment/by-sub-path")
 	e.HasEvent(namespace, "by-env", "Restarted")
 	require.Contains(t, e.HasEvent(namespace, "cron", "Restarted"), "No Job is created for the change")
-	jobs, err := e.Admin.BatchV1().Jobs(namespace).List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
+	jobs := lab.List(t, e.Admin.BatchV1().Jobs(namespace).List, metav1.ListOptions{})
 	require.Empty(t, jobs.Items, "a CronJob is stamped, and never run")
 }
 
 // onRecord is a namespace with Deployment by-env, of which it is on record that it
 // runs the first value.
-func (e *env) onRecord(prefix string) (namespace string, h *harness.Headwater, before map[string]string) {
+func (e *env) onRecord(prefix string) (namespace string, h *lab.Headwater, before map[string]string) {
 	e.Helper()
 	namespace = e.Stage(prefix)
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h = e.Start(e2e.ReloadRule(prefix))
+	e.Deployment(namespace, "by-env", lab.ByEnv("shared", "used"), nil)
+	h = e.Start(lab.ReloadRule(prefix))
 	e.Cloned(prefix, "used", "1")
 	e.Settled(h)
 	return namespace, h, e.Stamps(namespace)
@@ -108,17 +86,15 @@ func TestWhatNobodyConsumesRestartsNothing(t *testing.T) {
 
 // Invariant 7.
 func TestAChangeMissedWhileDownIsActedOn(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("missed")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	e.Deployment(namespace, "other-key", harness.ByEnv("shared", "unused"), nil)
-	h := e.Start(e2e.ReloadRule("missed"))
-	e.Cloned("missed", "used", "1")
+	e, namespace := newStage(t, "missed")
+	e.Deployment(namespace, "by-env", lab.ByEnv("shared", "used"), nil)
+	e.Deployment(namespace, "other-key", lab.ByEnv("shared", "unused"), nil)
+	h := e.Reloads("missed")
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	h.Stop()
 	e.Change("missed", "used", "2")
-	h = e.Start(e2e.ReloadRule("missed"))
+	h = e.Start(lab.ReloadRule("missed"))
 	e.Restarted(namespace, before, "Deployment/by-env")
 	e.Settled(h)
 }
@@ -128,11 +104,11 @@ func TestADigestKeyDeletedAtWorkIsPutBackAndNoChangeIsLost(t *testing.T) {
 	e := newEnv(t)
 	namespace, h, before := e.onRecord("keptkey")
 	stored := func(ctx context.Context) (*corev1.Secret, error) {
-		return e.Admin.CoreV1().Secrets(harness.Namespace).Get(ctx, digestkey.SecretName, metav1.GetOptions{})
+		return e.Admin.CoreV1().Secrets(lab.Namespace).Get(ctx, digestkey.SecretName, metav1.GetOptions{})
 	}
 	made, err := stored(e.Context())
 	require.NoError(t, err)
-	e.without(harness.Namespace, digestkey.SecretName)
+	e.without(lab.Namespace, digestkey.SecretName)
 	e.Eventually(func(ctx context.Context) error {
 		again, err := stored(ctx)
 		if err == nil && again.UID == made.UID {
@@ -146,7 +122,7 @@ func TestADigestKeyDeletedAtWorkIsPutBackAndNoChangeIsLost(t *testing.T) {
 
 	h.Stop()
 	e.Change("keptkey", "used", "2")
-	h = e.Start(e2e.ReloadRule("keptkey"))
+	h = e.Start(lab.ReloadRule("keptkey"))
 	e.Restarted(namespace, before, "Deployment/by-env")
 	e.Settled(h)
 }
@@ -157,8 +133,8 @@ func TestALostDigestKeyRestartsNothing(t *testing.T) {
 	namespace, h, before := e.onRecord("lostkey")
 
 	h.Stop()
-	e.without(harness.Namespace, digestkey.SecretName)
-	h = e.Start(e2e.ReloadRule("lostkey"))
+	e.without(lab.Namespace, digestkey.SecretName)
+	h = e.Start(lab.ReloadRule("lostkey"))
 	e.Settled(h)
 	e.Restarted(namespace, before)
 	require.Contains(t, e.HasEvent(namespace, "by-env", "BaselineAdopted"), "the key it was made with is gone")
@@ -168,14 +144,12 @@ func TestALostDigestKeyRestartsNothing(t *testing.T) {
 
 // Invariant 6.
 func TestABaselineOfAnotherFormatRestartsNothing(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("format")
+	e, namespace := newStage(t, "format")
 	versions := []string{"v0", "v1", "v3"}
 	for _, version := range versions {
-		e.Deployment(namespace, version, harness.ByEnv("shared", "used"), nil)
+		e.Deployment(namespace, version, lab.ByEnv("shared", "used"), nil)
 	}
-	h := e.Start(e2e.ReloadRule("format"))
-	e.Cloned("format", "used", "1")
+	h := e.Reloads("format")
 	e.Settled(h)
 	before, written := e.Stamps(namespace), map[string]string{}
 	h.Stop()
@@ -185,7 +159,7 @@ func TestABaselineOfAnotherFormatRestartsNothing(t *testing.T) {
 		require.True(t, versioned)
 		e.patched(namespace, version, fmt.Sprintf(`{"metadata":{"annotations":{%q:"%s:%s"}}}`, mark.Baseline, version, sums))
 	}
-	h = e.Start(e2e.ReloadRule("format"))
+	h = e.Start(lab.ReloadRule("format"))
 	e.Settled(h)
 	e.Restarted(namespace, before)
 	for _, version := range versions {
@@ -199,10 +173,9 @@ func TestABaselineOfAnotherFormatRestartsNothing(t *testing.T) {
 func TestANewReferenceIsAdopted(t *testing.T) {
 	e := newEnv(t)
 	namespace, h, before := e.onRecord("newref")
-	deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(t.Context(), "by-env", metav1.GetOptions{})
-	require.NoError(t, err)
-	deployment.Spec.Template.Spec = harness.ByEnvFrom("shared") // its owner rolls it out themselves
-	_, err = e.Admin.AppsV1().Deployments(namespace).Update(t.Context(), deployment, metav1.UpdateOptions{})
+	deployment := lab.Read(t, e.Admin.AppsV1().Deployments(namespace).Get, "by-env")
+	deployment.Spec.Template.Spec = lab.ByEnvFrom("shared") // its owner rolls it out themselves
+	_, err := e.Admin.AppsV1().Deployments(namespace).Update(t.Context(), deployment, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	e.Settled(h)
 	e.Restarted(namespace, before)
@@ -211,18 +184,17 @@ func TestANewReferenceIsAdopted(t *testing.T) {
 }
 
 func TestRunningPodsThatMountItAreRefreshed(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("volume")
+	e, namespace := newStage(t, "volume")
 	e.Node("volume-node")
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.Admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
-	subPath := harness.ByVolume("shared")
+	subPath := lab.ByVolume("shared")
 	subPath.Containers[0].VolumeMounts[0].SubPath = "used"
 	for name, spec := range map[string]corev1.PodSpec{
-		"mounts": harness.ByVolume("shared"), "by-env": harness.ByEnvFrom("shared"), "sub-path": subPath,
-		"finished": harness.ByVolume("shared"), "unbound": harness.ByVolume("shared"),
+		"mounts": lab.ByVolume("shared"), "by-env": lab.ByEnvFrom("shared"), "sub-path": subPath,
+		"finished": lab.ByVolume("shared"), "unbound": lab.ByVolume("shared"),
 	} {
 		if name != "unbound" {
 			spec.NodeName = "volume-node"
@@ -239,12 +211,11 @@ func TestRunningPodsThatMountItAreRefreshed(t *testing.T) {
 			_, err = e.Admin.CoreV1().Pods(namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 		case "unbound":
 		default:
-			err = harness.SetRunning(t.Context(), e.Admin, pod)
+			err = lab.SetRunning(t.Context(), e.Admin, pod)
 		}
 		require.NoError(t, err)
 	}
-	h := e.Start(e2e.ReloadRule("volume"))
-	e.Cloned("volume", "used", "1")
+	h := e.Reloads("volume")
 	e.Settled(h)
 	before := e.Refreshes(namespace)
 	e.Change("volume", "used", "2")
@@ -256,51 +227,52 @@ func TestRunningPodsThatMountItAreRefreshed(t *testing.T) {
 				got = append(got, name)
 			}
 		}
-		if !slices.Equal(got, []string{"mounts"}) {
-			return fmt.Errorf("refreshed: %v", got)
-		}
-		return nil
+		return lab.ErrorIf(!slices.Equal(got, []string{"mounts"}), "refreshed: %v", got)
 	}
 	e.Eventually(refreshed)
-	e.Holds(e2e.Settle, refreshed)
+	e.Stays(refreshed)
 }
 
 // Invariant 3.
 func TestOneFailingWorkloadNeverDelaysAnother(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("failing")
-	e.Deployment(namespace, "a-refused", harness.ByEnv("shared", "used"), nil)
-	e.Deployment(namespace, "b-open", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(e2e.ReloadRule("failing"))
-	e.Cloned("failing", "used", "1")
+	e, namespace := newStage(t, "failing")
+	e.Deployment(namespace, "a-refused", lab.ByEnv("shared", "used"), nil)
+	e.Deployment(namespace, "b-open", lab.ByEnv("shared", "used"), nil)
+	h := e.Reloads("failing")
 	e.Settled(h)
 	before := e.Stamps(namespace)
-	e.RefuseUpdatesOf(namespace, "a-refused")
+	allow := e.RefuseUpdatesOf(namespace, "a-refused")
 	e.Change("failing", "used", "2")
 	e.Restarted(namespace, before, "Deployment/b-open")
-	e.AllowUpdates()
+	allow()
 	e.Restarted(namespace, before, "Deployment/a-refused", "Deployment/b-open")
 }
 
 // A clone may appear and change again within the debounce, and its consumer have
 // started on what was there first.
 func TestTheFirstSightIsNotDebounced(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("rightafter")
-	e.Deployment(namespace, "by-env", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(strings.ReplaceAll(e2e.ReloadRule("rightafter"), "debounce: 0s", "debounce: 8s"))
-	e.Cloned("rightafter", "used", "1")
-	before := e.Stamps(namespace)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // well within the debounce
-	defer cancel()
-	require.NoError(t, harness.Eventually(ctx, func(ctx context.Context) error {
-		deployment, err := e.Admin.AppsV1().Deployments(namespace).Get(ctx, "by-env", metav1.GetOptions{})
-		if err == nil && deployment.Annotations[mark.Baseline] == "" {
-			err = fmt.Errorf("not adopted yet")
-		}
-		return err
-	}))
+	e, namespace := newStage(t, "rightafter")
+	e.Deployment(namespace, "by-env", lab.ByEnv("shared", "used"), nil)
+	h := e.Start(pacedRule("rightafter", "debounce: 10m, minInterval: 0s"))
+	before := e.Adopted(h, namespace, "by-env")
+	e.ConfigFile(lab.ReloadRule("rightafter"))
+	e.HasMetric(h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	e.Change("rightafter", "used", "2")
 	e.Restarted(namespace, before, "Deployment/by-env")
 	e.Settled(h)
+}
+
+// newStage is newEnv with the namespaces and the source of lab.ReloadRule.
+func newStage(t *testing.T, prefix string) (e *env, namespace string) {
+	t.Helper()
+	e = newEnv(t)
+	return e, e.Stage(prefix)
+}
+
+// onNode is newStage with a node for pods.
+func onNode(t *testing.T, prefix string) (e *env, namespace string) {
+	t.Helper()
+	e = newEnv(t)
+	e.Node(prefix + "-node")
+	return e, e.Stage(prefix)
 }

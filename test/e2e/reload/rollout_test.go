@@ -2,7 +2,6 @@ package reload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -13,23 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // started plays the kubelet of the pods of a workload.
 func (e *env) started(ctx context.Context, namespace, name string) error {
-	pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
-	if err != nil {
-		return err
-	}
-	var failed error
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.Spec.NodeName != "" && pod.Status.Phase == corev1.PodPending {
-			failed = errors.Join(failed, harness.SetRunning(ctx, e.Admin, pod))
+	return lab.PlayPods(ctx, e.Admin, "status.phase=Pending,metadata.namespace="+namespace, func(_ context.Context, pod *corev1.Pod) (lab.Health, error) {
+		if pod.Labels["app"] != name {
+			return lab.Waits, nil
 		}
-	}
-	return failed
+		return lab.Runs, nil
+	})
 }
 
 // rolledOut plays the kubelet until the Deployment is rolled out.
@@ -37,10 +30,8 @@ func (e *env) rolledOut(namespace, name string) {
 	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
 		failed := e.started(ctx, namespace, name)
-		d := e.read(namespace, name)
-		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas < *d.Spec.Replicas ||
-			s.Replicas > s.UpdatedReplicas || s.AvailableReplicas < *d.Spec.Replicas {
-			return fmt.Errorf("not rolled out: %+v (%w)", s, failed)
+		if err := lab.RolledOut(e.read(namespace, name)); err != nil {
+			return fmt.Errorf("%w (%w)", err, failed)
 		}
 		return nil
 	})
@@ -49,16 +40,14 @@ func (e *env) rolledOut(namespace, name string) {
 // serving makes a Deployment of so many pods that run.
 func (e *env) serving(namespace, name string, replicas int32, spec corev1.PodSpec) {
 	e.Helper()
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(e.Context(), harness.Deployment(namespace, name, replicas, spec), metav1.CreateOptions{})
-	require.NoError(e, err)
+	e.Create(namespace, lab.Deployment(namespace, name, replicas, spec))
 	e.rolledOut(namespace, name)
 }
 
 // rollouts are how many pod templates a Deployment had so far.
 func (e *env) rollouts(namespace, name string) int {
 	e.Helper()
-	sets, err := e.Admin.AppsV1().ReplicaSets(namespace).List(e.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
-	require.NoError(e, err)
+	sets := lab.List(e, e.Admin.AppsV1().ReplicaSets(namespace).List, metav1.ListOptions{LabelSelector: "app=" + name})
 	return len(sets.Items)
 }
 
@@ -66,10 +55,7 @@ func (e *env) rollouts(namespace, name string) int {
 func (e *env) adoptedAnew(namespace, name, before string) {
 	e.Helper()
 	e.Eventually(func(context.Context) error {
-		if e.read(namespace, name).Annotations[mark.Baseline] == before {
-			return errors.New("the baseline is as before")
-		}
-		return nil
+		return lab.ErrorIf(e.read(namespace, name).Annotations[mark.Baseline] == before, "the baseline is as before")
 	})
 }
 
@@ -91,27 +77,25 @@ func (e *env) late(node string) {
 func (e *env) updated(namespace, name string) {
 	e.Helper()
 	e.Eventually(func(context.Context) error {
-		if e.read(namespace, name).Status.UpdatedReplicas == 0 {
-			return errors.New("no new pod yet")
-		}
-		return nil
+		d := e.read(namespace, name)
+		return lab.ErrorIf(d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas == 0, "no new pod yet")
 	})
 }
 
 func TestAChangeBeforeANewVersionMakesOneRollout(t *testing.T) {
-	e := newEnv(t)
-	e.Node("before-node")
-	namespace := e.Stage("before")
-	rule := pacedRule("before", "debounce: 2s, minInterval: 0s")
-	h := e.Start(rule)
+	e, namespace := onNode(t, "before")
+	h := e.Start(pacedRule("before", "debounce: 10m, minInterval: 0s"))
 	e.Cloned("before", "used", "1")
-	e.serving(namespace, "web", 2, harness.ByEnv("shared", "used"))
+	e.serving(namespace, "web", 2, lab.ByEnv("shared", "used"))
 	e.Settled(h)
 	adopted := e.read(namespace, "web").Annotations[mark.Baseline]
 
 	e.Change("before", "used", "2")
 	e.Cloned("before", "used", "2")
+	e.Settled(h) // it has seen the change before the new version, which it watches apart
 	e.patched(namespace, "web", newImage)
+	e.Settled(h) // it has seen that by the end of the debounce
+	e.ConfigFile(pacedRule("before", "debounce: 0s, minInterval: 0s"))
 	e.Waits(h, 1, "owner")
 	e.rolledOut(namespace, "web")
 	e.adoptedAnew(namespace, "web", adopted)
@@ -122,6 +106,7 @@ func TestAChangeBeforeANewVersionMakesOneRollout(t *testing.T) {
 
 	e.Change("before", "used", "3") // what it runs is on record
 	e.Restarted(namespace, map[string]string{}, "Deployment/web")
+	e.rolledOut(namespace, "web")
 	require.Equal(t, 3, e.rollouts(namespace, "web"))
 }
 
@@ -130,14 +115,14 @@ func TestANewVersionBeforeAChangeMakesOneRolloutIfNoPodHasStarted(t *testing.T) 
 	e.Node("after-node")
 	e.Node("after-late")
 	namespace := e.Stage("after")
-	h := e.Start(e2e.ReloadRule("after"))
-	e.Cloned("after", "used", "1")
-	e.serving(namespace, "web", 2, harness.ByEnv("shared", "used"))
+	h := e.Reloads("after")
+	e.serving(namespace, "web", 2, lab.ByEnv("shared", "used"))
 	e.Settled(h)
 	adopted := e.read(namespace, "web").Annotations[mark.Baseline]
 
 	e.patched(namespace, "web", lateTemplate)
 	e.updated(namespace, "web")
+	e.Settled(h) // it has seen that
 	e.Change("after", "used", "2")
 	e.Waits(h, 1, "owner")
 	require.Contains(t, e.HasEvent(namespace, "web", "RestartWaits"), "a rollout in progress")
@@ -155,20 +140,14 @@ func (e *env) newPodBound(namespace, name string) {
 	e.Helper()
 	e.Eventually(func(ctx context.Context) error {
 		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
-		if err != nil || len(pods.Items) != 2 || pods.Items[0].Spec.NodeName == "" || pods.Items[1].Spec.NodeName == "" {
-			return fmt.Errorf("the new pod has no node yet (%w)", err)
-		}
-		return nil
+		return lab.ErrorIf(err != nil || len(pods.Items) != 2 || pods.Items[0].Spec.NodeName == "" || pods.Items[1].Spec.NodeName == "", "the new pod has no node yet (%w)", err)
 	})
 }
 
 func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
-	e := newEnv(t)
-	e.Node("started-node")
-	namespace := e.Stage("started")
-	h := e.Start(e2e.ReloadRule("started"))
-	e.Cloned("started", "used", "1")
-	e.serving(namespace, "web", 1, harness.ByEnv("shared", "used"))
+	e, namespace := onNode(t, "started")
+	h := e.Reloads("started")
+	e.serving(namespace, "web", 1, lab.ByEnv("shared", "used"))
 	e.Settled(h)
 	before := e.Stamps(namespace)
 	e.patched(namespace, "web", newImage)
@@ -182,13 +161,11 @@ func TestANewVersionWhosePodsStartedBeforeTheChangeIsRestarted(t *testing.T) {
 // The API server notes no time for a write that only removes keys: the data
 // looks older than the pods that started without it.
 func TestAKeyThatIsOnlyRemovedRestartsPodsThatStartedWithIt(t *testing.T) {
-	e := newEnv(t)
-	e.Node("removed-node")
-	namespace := e.Stage("removed")
+	e, namespace := onNode(t, "removed")
 	e.Secret(namespace, "own", map[string]string{"a": "1", "b": "1"})
-	h := e.Start(e2e.ReloadRule("removed"))
+	h := e.Start(lab.ReloadRule("removed"))
 	e.SecondLater()
-	e.serving(namespace, "web", 1, harness.ByEnvFrom("own"))
+	e.serving(namespace, "web", 1, lab.ByEnvFrom("own"))
 	e.patched(namespace, "web", `{"metadata":{"annotations":{"headwater.dev/reload":"Auto"}}}`)
 	e.adoptedAnew(namespace, "web", "")
 	e.Settled(h)
@@ -207,11 +184,10 @@ func TestAKeyThatIsRemovedAmidARolloutRestartsPodsThatStartedWithIt(t *testing.T
 	e.Node("amid-late")
 	namespace := e.Stage("amid")
 	e.Secret(namespace, "own", map[string]string{"used": "1", "unused": "1"})
-	h := e.Start(e2e.ReloadRule("amid"))
-	e.Cloned("amid", "used", "1")
+	h := e.Reloads("amid")
 	workloads := []string{"by-owner", "by-rule"}
-	e.serving(namespace, "by-owner", 1, harness.ByEnvFrom("own"))
-	e.serving(namespace, "by-rule", 1, harness.ByEnvFrom("shared"))
+	e.serving(namespace, "by-owner", 1, lab.ByEnvFrom("own"))
+	e.serving(namespace, "by-rule", 1, lab.ByEnvFrom("shared"))
 	e.patched(namespace, "by-owner", `{"metadata":{"annotations":{"headwater.dev/reload":"Auto"}}}`)
 	for _, name := range workloads {
 		e.adoptedAnew(namespace, name, "")
@@ -223,6 +199,7 @@ func TestAKeyThatIsRemovedAmidARolloutRestartsPodsThatStartedWithIt(t *testing.T
 		e.patched(namespace, name, lateTemplate)
 		e.updated(namespace, name)
 	}
+	e.Settled(h) // it has seen that
 	e.Change("amid", "used", "2")
 	e.SetKey(namespace, "own", "used", "2")
 	e.Waits(h, 2, "owner")
@@ -243,17 +220,15 @@ func TestAKeyThatIsRemovedAmidARolloutRestartsPodsThatStartedWithIt(t *testing.T
 }
 
 func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
-	e := newEnv(t)
-	e.Node("limit-node")
-	namespace := e.Stage("limit")
+	e, namespace := onNode(t, "limit")
 	e.Sections = "reload: {maxConcurrentRollouts: 1}\n"
-	e.serving(namespace, "occupant", 1, harness.ByEnv("shared", "unused"))
+	e.serving(namespace, "occupant", 1, lab.ByEnv("shared", "unused"))
 	replicas := map[string]int32{"large": 3, "middle": 2, "small": 1}
 	for name, n := range replicas {
-		e.serving(namespace, name, n, harness.ByEnv("shared", "used"))
+		e.serving(namespace, name, n, lab.ByEnv("shared", "used"))
 	}
-	e.Deployment(namespace, "nothing", harness.ByEnv("shared", "used"), nil)
-	h := e.StartAlone(e2e.ReloadRule("limit"))
+	e.Deployment(namespace, "nothing", lab.ByEnv("shared", "used"), nil)
+	h := e.StartAlone(lab.ReloadRule("limit"))
 	e.Cloned("limit", "used", "1")
 	e.Settled(h)
 	before := e.Stamps(namespace)
@@ -267,7 +242,7 @@ func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
 	e.Waits(h, 3, "rollouts")
 
 	h.Kill() // the next leader counts what it finds
-	h = e.StartAlone(e2e.ReloadRule("limit"))
+	h = e.StartAlone(lab.ReloadRule("limit"))
 	e.Waits(h, 3, "rollouts")
 	e.Restarted(namespace, before, done...)
 	e.rolledOut(namespace, "occupant")
@@ -283,17 +258,14 @@ func TestOnlySoManyWorkloadsRollOutAtATimeSmallestFirst(t *testing.T) {
 // Headwater restarted it at that time.
 func (e *env) forging(namespace, name string, restartedAt time.Time) {
 	e.Helper()
-	deployment := harness.Deployment(namespace, name, 1, harness.ByEnv("own", "used"))
+	deployment := lab.Deployment(namespace, name, 1, lab.ByEnv("own", "used"))
 	deployment.Annotations = map[string]string{mark.Reload: "Auto", mark.RestartedAt: mark.FormatTime(restartedAt)}
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(e.Context(), deployment, metav1.CreateOptions{})
-	require.NoError(e, err)
+	e.Create(namespace, deployment)
 }
 
 func TestForgedRestartsTakeThePlacesOfNobodyElse(t *testing.T) {
-	e := newEnv(t)
-	e.Node("forged-node")
-	namespace := e.Stage("forged")
-	e.serving(namespace, "web", 1, harness.ByEnv("shared", "used"))
+	e, namespace := onNode(t, "forged")
+	e.serving(namespace, "web", 1, lab.ByEnv("shared", "used"))
 	early, late := e.Namespace("forging-early"), e.Namespace("forging-late")
 	for _, name := range []string{"a", "b", "c"} {
 		e.forging(early, name, time.Now())
@@ -301,8 +273,8 @@ func TestForgedRestartsTakeThePlacesOfNobodyElse(t *testing.T) {
 	}
 	e.Secret(late, "own", map[string]string{"used": "1"})
 	e.Sections = "reload: {maxConcurrentRollouts: 2, maxConcurrentRolloutsPerNamespace: 1}\n"
-	h := e.Start(e2e.ReloadRule("forged"))
-	e.Cloned("forged", "used", "1")
+	h := e.Reloads("forged")
+	e.adoptedAnew(namespace, "web", "") // a leader at its start counts what is restarted by then
 	e.forging(late, "now", time.Now())
 	e.adoptedAnew(late, "now", "") // it was seen
 	e.Settled(h)

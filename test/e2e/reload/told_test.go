@@ -11,21 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const actions = "headwater_reload_actions_total"
 
 func TestARefusedRestartIsToldOnce(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("refused")
-	e.Deployment(namespace, "web", harness.ByEnv("shared", "used"), nil)
-	h := e.Start(e2e.ReloadRule("refused"))
-	e.Cloned("refused", "used", "1")
+	e, namespace := newStage(t, "refused")
+	e.Deployment(namespace, "web", lab.ByEnv("shared", "used"), nil)
+	h := e.Reloads("refused")
 	e.Settled(h)
 	before := e.Stamps(namespace)
-	e.RefuseUpdatesOf(namespace, "web")
+	allow := e.RefuseUpdatesOf(namespace, "web")
 	e.Change("refused", "used", "2")
 
 	note := e.HasEvent(namespace, "web", "RestartFailed")
@@ -38,33 +35,30 @@ func TestARefusedRestartIsToldOnce(t *testing.T) {
 		}
 		return nil
 	})
-	events, err := e.Admin.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
+	events := lab.List(t, e.Admin.EventsV1().Events(namespace).List, metav1.ListOptions{})
 	for _, event := range events.Items {
 		if event.Reason == "RestartFailed" {
 			require.Nil(t, event.Series, "told again")
 		}
 	}
 
-	e.AllowUpdates()
+	allow()
 	e.Restarted(namespace, before, "Deployment/web")
 	restarts["result"] = "Done"
 	e.HasMetric(h, 1, actions, restarts)
 }
 
 func TestWhatCameOfAChangeIsToldOnTheSource(t *testing.T) {
-	e := newEnv(t)
-	e.Node("came-node")
-	namespace := e.Stage("came")
+	e, namespace := onNode(t, "came")
 	e.Secret("came-src", "quiet", map[string]string{"used": "1"})
 	for i := range 12 {
-		e.Deployment(namespace, fmt.Sprintf("web-%02d", i), harness.ByEnv("shared", "used"), nil)
+		e.Deployment(namespace, fmt.Sprintf("web-%02d", i), lab.ByEnv("shared", "used"), nil)
 	}
-	lacks := harness.ByEnv("shared", "used")
-	lacks.Containers[0].EnvFrom = harness.ByEnvFrom("nowhere").Containers[0].EnvFrom
+	lacks := lab.ByEnv("shared", "used")
+	lacks.Containers[0].EnvFrom = lab.ByEnvFrom("nowhere").Containers[0].EnvFrom
 	e.Deployment(namespace, "lacks", lacks, nil)
 	quiet := "\n- name: came-quiet\n  source: {kind: Secret, namespace: came-src, name: quiet}\n  sync: {namespaces: {include: [came-a]}}\n  reload: {}\n"
-	h := e.Start(e2e.ReloadRule("came") + quiet)
+	h := e.Start(lab.ReloadRule("came") + quiet)
 	e.Cloned("came", "used", "1")
 	for i := range 3 {
 		e.mounting(namespace, fmt.Sprintf("mounts-%d", i), "came-node", "127.0.0.1")
@@ -88,9 +82,6 @@ func TestWhatCameOfAChangeIsToldOnTheSource(t *testing.T) {
 				require.Equal(t, source.UID, event.Regarding.UID, "kubectl describe selects Events by UID")
 			}
 		}
-		if len(told) != 1 {
-			return fmt.Errorf("told %q", told)
-		}
-		return nil
+		return lab.ErrorIf(len(told) != 1, "told %q", told)
 	})
 }

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // edit edits a Deployment as its owner does with kubectl replace or edit.
@@ -82,11 +82,9 @@ func (e *env) restartedSince(namespace, name string, before time.Time) (stamp st
 
 func TestARestartThatIsTakenOffInTheMiddleIsRepeatedAtItsPace(t *testing.T) {
 	const interval = 6 * time.Second
-	e := newEnv(t)
-	e.Node("stripped-node")
-	namespace := e.Stage("stripped")
+	e, namespace := onNode(t, "stripped")
 	for _, name := range []string{"replaced", "template", "finished"} {
-		e.serving(namespace, name, 1, harness.ByEnv("shared", "used"))
+		e.serving(namespace, name, 1, lab.ByEnv("shared", "used"))
 	}
 	h := e.Start(pacedRule("stripped", "debounce: 0s, minInterval: "+interval.String()))
 	e.Cloned("stripped", "used", "1")
@@ -116,10 +114,8 @@ func TestARestartThatIsTakenOffInTheMiddleIsRepeatedAtItsPace(t *testing.T) {
 
 func TestARestartThatIsRolledBackKeepsIntervalAndBreaker(t *testing.T) {
 	const interval = 6 * time.Second
-	e := newEnv(t)
-	e.Node("undone-node")
-	namespace := e.Stage("undone")
-	e.serving(namespace, "web", 1, harness.ByEnv("shared", "used"))
+	e, namespace := onNode(t, "undone")
+	e.serving(namespace, "web", 1, lab.ByEnv("shared", "used"))
 	h := e.Start(pacedRule("undone", "debounce: 0s, maxRestartsPerHour: 2, minInterval: "+interval.String()))
 	e.Cloned("undone", "used", "1")
 	e.Settled(h)

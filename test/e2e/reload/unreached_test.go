@@ -2,7 +2,7 @@ package reload
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,16 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // told counts the Events of this reason in namespace, repeats included, by kind
 // and name.
 func (e *env) told(namespace, reason string) map[string]int {
 	e.Helper()
-	events, err := e.Admin.EventsV1().Events(namespace).List(e.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
-	require.NoError(e, err)
+	events := lab.List(e, e.Admin.EventsV1().Events(namespace).List, metav1.ListOptions{FieldSelector: "reason=" + reason})
 	counts := map[string]int{}
 	for _, event := range events.Items {
 		counts[event.Regarding.Kind+"/"+event.Regarding.Name]++
@@ -32,43 +30,34 @@ func (e *env) told(namespace, reason string) map[string]int {
 }
 
 func TestWhatCannotBeRestartedIsReportedOnce(t *testing.T) {
-	e := newEnv(t)
-	e.Node("unreached-node")
-	namespace := e.Stage("unreached")
-	h := e.Start(e2e.ReloadRule("unreached"))
-	e.Cloned("unreached", "used", "1")
-	spec := harness.ByEnv("shared", "used")
+	e, namespace := onNode(t, "unreached")
+	h := e.Reloads("unreached")
+	spec := lab.ByEnv("shared", "used")
 	spec.NodeName = "unreached-node"
 	job := *spec.DeepCopy()
 	job.RestartPolicy = corev1.RestartPolicyNever
-	_, err := e.Admin.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{
+	e.Create(namespace, &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "job-1"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: job}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	})
 	labels := map[string]string{"app": "bare-set"}
-	_, err = e.Admin.AppsV1().ReplicaSets(namespace).Create(t.Context(), &appsv1.ReplicaSet{
+	e.Create(namespace, &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "bare-set"},
 		Spec: appsv1.ReplicaSetSpec{
 			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
 		},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	})
 	e.startPod(namespace, "bare", "unreached-node", "127.0.0.1", spec)
-	e.startPod(namespace, "mounts", "unreached-node", "127.0.0.1", harness.ByVolume("shared"))
+	e.startPod(namespace, "mounts", "unreached-node", "127.0.0.1", lab.ByVolume("shared"))
 	e.startPod(namespace, "ended", "unreached-node", "127.0.0.1", spec)
-	ended, err := e.Admin.CoreV1().Pods(namespace).Get(t.Context(), "ended", metav1.GetOptions{})
-	require.NoError(t, err)
+	ended := lab.Read(t, e.Admin.CoreV1().Pods(namespace).Get, "ended")
 	ended.Status.Phase = corev1.PodSucceeded
-	_, err = e.Admin.CoreV1().Pods(namespace).UpdateStatus(t.Context(), ended, metav1.UpdateOptions{})
+	_, err := e.Admin.CoreV1().Pods(namespace).UpdateStatus(t.Context(), ended, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	e.Deployment(namespace, "web", harness.ByEnv("shared", "used"), nil)
+	e.Deployment(namespace, "web", lab.ByEnv("shared", "used"), nil)
 	e.Eventually(func(ctx context.Context) error {
 		pods, err := e.Admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-		if err == nil && len(pods.Items) != 6 {
-			err = fmt.Errorf("%d pods, want 6", len(pods.Items))
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(len(pods.Items) != 6, "%d pods, want 6", len(pods.Items)))
 	})
 	e.Settled(h)
 	e.SecondLater()
@@ -84,7 +73,7 @@ func TestWhatCannotBeRestartedIsReportedOnce(t *testing.T) {
 	e.Change("unreached", "unused", "2") // which nobody reads
 	e.Settled(h)
 	h.Stop()
-	h = e.Start(e2e.ReloadRule("unreached"))
+	h = e.Start(lab.ReloadRule("unreached"))
 	e.Settled(h)
 	require.Equal(t, once, e.told(namespace, "NotRestarted"), "not repeated without a change")
 }

@@ -5,18 +5,15 @@ import (
 	"testing"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestAReferenceThatIsAddedWhileARestartWaitsIsOnRecord(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("added")
+	e, namespace := newStage(t, "added")
 	e.Secret(namespace, "own", map[string]string{"k": "1"})
-	e.Deployment(namespace, "web", harness.ByEnv("shared", "used"), map[string]string{mark.Reload: "Auto"})
+	e.Deployment(namespace, "web", lab.ByEnv("shared", "used"), map[string]string{mark.Reload: "Auto"})
 	e.Sections = "reload: {windows: [{schedule: 0 0 29 2 *, duration: 1h}]}\n"
-	h := e.Start(e2e.ReloadRule("added"))
-	e.Cloned("added", "used", "1")
+	h := e.Reloads("added")
 	e.Adopted(h, namespace, "web")
 	before, adopted := e.Stamps(namespace), e.read(namespace, "web").Annotations[mark.Baseline]
 

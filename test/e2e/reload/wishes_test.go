@@ -6,13 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestOwnersSayWhatTheyAreReloadedFor(t *testing.T) {
-	e := newEnv(t)
-	namespace := e.Stage("wishes")
+	e, namespace := newStage(t, "wishes")
 	for name, wish := range map[string][2]string{
 		"listed":      {mark.ReloadOn, "Secret/shared, ConfigMap/none"},
 		"listed-key":  {mark.ReloadOn, "Secret/shared"},
@@ -23,13 +21,12 @@ func TestOwnersSayWhatTheyAreReloadedFor(t *testing.T) {
 		if name == "listed-key" {
 			annotations[mark.ReloadKeys] = "used"
 		}
-		e.Deployment(namespace, name, harness.ByNothing(), annotations)
+		e.Deployment(namespace, name, lab.ByNothing(), annotations)
 	}
-	e.Deployment(namespace, "by-key", harness.ByEnvFrom("shared"), map[string]string{mark.ReloadKeys: "used"})
-	e.Deployment(namespace, "misspelt", harness.ByNothing(), map[string]string{"headwater.dev/relaod": "Off"})
-	e.Deployment(namespace, "garbled-keys", harness.ByEnvFrom("shared"), map[string]string{mark.ReloadKeys: "used;unused"})
-	h := e.Start(e2e.ReloadRule("wishes"))
-	e.Cloned("wishes", "used", "1")
+	e.Deployment(namespace, "by-key", lab.ByEnvFrom("shared"), map[string]string{mark.ReloadKeys: "used"})
+	e.Deployment(namespace, "misspelt", lab.ByNothing(), map[string]string{"headwater.dev/relaod": "Off"})
+	e.Deployment(namespace, "garbled-keys", lab.ByEnvFrom("shared"), map[string]string{mark.ReloadKeys: "used;unused"})
+	h := e.Reloads("wishes")
 	e.Settled(h)
 	require.Contains(t, e.HasEvent(namespace, "garbled", "UnknownReload"), mark.ReloadOn)
 	require.Contains(t, e.HasEvent(namespace, "garbled-keys", "UnknownReload"), mark.ReloadKeys)

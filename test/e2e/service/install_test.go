@@ -24,8 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // installation is Headwater as the chart installs it; its process, which no
@@ -42,7 +41,7 @@ type installation struct {
 func install(t *testing.T) *installation {
 	t.Helper()
 	c := cluster.ForTest(t, cluster.Options{})
-	i := &installation{env: &env{e2e.On(t, c)}, folder: t.TempDir()}
+	i := &installation{env: &env{lab.On(t, c)}, folder: t.TempDir()}
 	i.apply("deploy/kustomize/namespace.yaml")
 	i.apply("deploy/kustomize/headwater.yaml")
 	return i
@@ -50,15 +49,14 @@ func install(t *testing.T) *installation {
 
 func (i *installation) apply(file string) {
 	i.Helper()
-	require.NoError(i, harness.Apply(i.Context(), i.Cluster.Config(), filepath.Join(e2e.Root(i.T), file)))
+	require.NoError(i, lab.Apply(i.Context(), i.Cluster.Config(), filepath.Join(lab.Root(i.T), file)))
 }
 
 // mount brings the ConfigMap to the pod as a kubelet does: into a folder of its
 // own, which takes the place of the last one by a link.
 func (i *installation) mount() {
 	i.Helper()
-	config, err := i.Admin.CoreV1().ConfigMaps(harness.Namespace).Get(i.Context(), "headwater", metav1.GetOptions{})
-	require.NoError(i, err)
+	config := lab.Read(i, i.Admin.CoreV1().ConfigMaps(lab.Namespace).Get, "headwater")
 	i.mounts++
 	revision := fmt.Sprintf("..revision-%d", i.mounts)
 	require.NoError(i, os.Mkdir(filepath.Join(i.folder, revision), 0o755))
@@ -76,11 +74,10 @@ func (i *installation) mount() {
 // configure changes the ConfigMap, and mounts it.
 func (i *installation) configure(rules string) {
 	i.Helper()
-	configMaps := i.Admin.CoreV1().ConfigMaps(harness.Namespace)
-	config, err := configMaps.Get(i.Context(), "headwater", metav1.GetOptions{})
-	require.NoError(i, err)
+	configMaps := i.Admin.CoreV1().ConfigMaps(lab.Namespace)
+	config := lab.Read(i, configMaps.Get, "headwater")
 	config.Data["headwater.yaml"] = "apiVersion: headwater.dev/v1alpha1\nkind: Config\nrules:\n" + rules
-	_, err = configMaps.Update(i.Context(), config, metav1.UpdateOptions{})
+	_, err := configMaps.Update(i.Context(), config, metav1.UpdateOptions{})
 	require.NoError(i, err)
 	i.mount()
 }
@@ -96,16 +93,15 @@ func (i *installation) token(namespace, account string) string {
 
 // pod runs the binary with the flags and the token of the Deployment's pods;
 // only its addresses are of this machine.
-func (i *installation) pod() harness.Options {
+func (i *installation) pod() lab.Options {
 	i.Helper()
-	deployment, err := i.Admin.AppsV1().Deployments(harness.Namespace).Get(i.Context(), "headwater", metav1.GetOptions{})
-	require.NoError(i, err)
+	deployment := lab.Read(i, i.Admin.AppsV1().Deployments(lab.Namespace).Get, "headwater")
 	container := deployment.Spec.Template.Spec.Containers[0]
 	require.Equal(i, "/etc/headwater", container.VolumeMounts[0].MountPath)
 	require.Equal(i, "run", container.Args[0])
 	var args []string
 	for _, arg := range container.Args[1:] {
-		arg = strings.ReplaceAll(arg, "$(POD_NAMESPACE)", harness.Namespace)
+		arg = strings.ReplaceAll(arg, "$(POD_NAMESPACE)", lab.Namespace)
 		if !strings.HasPrefix(arg, "--metrics-address=") && !strings.HasPrefix(arg, "--webhook-address=") {
 			args = append(args, strings.ReplaceAll(arg, "/etc/headwater", i.folder))
 		}
@@ -113,13 +109,13 @@ func (i *installation) pod() harness.Options {
 	kubeconfig, err := clientcmd.LoadFromFile(i.Cluster.Kubeconfig())
 	require.NoError(i, err)
 	for _, user := range kubeconfig.AuthInfos {
-		user.Token = i.token(harness.Namespace, deployment.Spec.Template.Spec.ServiceAccountName)
+		user.Token = i.token(lab.Namespace, deployment.Spec.Template.Spec.ServiceAccountName)
 	}
 	file := filepath.Join(i.Dir, "pod.kubeconfig")
 	require.NoError(i, clientcmd.WriteToFile(*kubeconfig, file))
 	i.runs++
-	return harness.Options{
-		Binary: e2e.Binary(i.T), Kubeconfig: file, Config: filepath.Join(i.folder, "headwater.yaml"), Args: args,
+	return lab.Options{
+		Binary: lab.Binary(i.T), Kubeconfig: file, Config: filepath.Join(i.folder, "headwater.yaml"), Args: args,
 		Webhook: i.Webhook, Dir: i.Dir, Name: fmt.Sprintf("pod-%d", i.runs),
 	}
 }
@@ -129,40 +125,28 @@ func (i *installation) pod() harness.Options {
 func (i *installation) hasPods(want int) {
 	i.Helper()
 	i.Eventually(func(ctx context.Context) error {
-		pods, err := i.Admin.CoreV1().Pods(harness.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=headwater"})
-		if err == nil && len(pods.Items) != want {
-			err = fmt.Errorf("%d pods, want %d", len(pods.Items), want)
-		}
-		return err
+		pods, err := i.Admin.CoreV1().Pods(lab.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=headwater"})
+		return errors.Join(err, lab.ErrorIf(len(pods.Items) != want, "%d pods, want %d", len(pods.Items), want))
 	})
 }
 
 // asksTheWebhook edits the source as an allowed user. No policy refuses that, so the
 // API server asks the webhook as well.
-func (i *installation) asksTheWebhook(h *harness.Headwater) {
+func (i *installation) asksTheWebhook(h *lab.Headwater) {
 	i.Helper()
-	i.ClusterRole("installed-editor", e2e.SecretsEditor())
+	i.ClusterRole("installed-editor", lab.SecretsEditor())
 	i.Grant("", "installed-editor", "installed-owner")
 	owner := i.Client("installed-owner")
 	i.Eventually(func(ctx context.Context) error {
-		if err := e2e.TryEdit(ctx, owner, "installed-src", "shared", "x"); err != nil {
+		if err := lab.TryEdit(ctx, owner, "installed-src", "shared", "x"); err != nil {
 			return err
 		}
 		asked, err := h.Metric(ctx, "headwater_protect_requests_total", map[string]string{"verdict": "allowed"})
-		if err == nil && asked == 0 {
-			err = errors.New("the webhook was not asked")
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(asked == 0, "the webhook was not asked"))
 	})
 }
 
-const installedRule = `
-- name: installed
-  source: {kind: Secret, namespace: installed-src, name: shared}
-  sync: {namespaces: {include: ["installed-*"]}}
-  protect: {allow: {users: [installed-owner]}}
-  reload: {debounce: 0s}
-`
+var installedRule = lab.Rule("installed", `sync: {namespaces: {include: ["installed-*"]}}`, "protect: {allow: {users: [installed-owner]}}", "reload: {debounce: 0s}")
 
 // What the chart installs is accepted, and with its identity and its flags
 // Headwater does its work. All that is measured then is in METRICS.md, which
@@ -174,13 +158,11 @@ func TestWhatTheChartInstallsWorks(t *testing.T) {
 	h := i.Launch(i.pod())
 	require.NoError(t, h.Ready(t.Context()), "without any rule")
 
-	for _, name := range []string{"installed-src", "installed-a", "installed-full"} {
-		i.Namespace(name)
-	}
+	i.Namespaces("installed-src", "installed-a", "installed-full")
 	data := map[string]string{"k": "v"}
 	i.Secret("installed-src", "shared", data)
 	i.quota("installed-full")
-	i.Deployment("installed-a", "reads-env", harness.ByEnv("shared", "k"), nil)
+	i.Deployment("installed-a", "reads-env", lab.ByEnv("shared", "k"), nil)
 	i.configure(installedRule) // a link that moves is a change of the file
 	i.HasClone("installed-a", "shared", data)
 	i.hasStamp(h)
@@ -188,7 +170,7 @@ func TestWhatTheChartInstallsWorks(t *testing.T) {
 	i.asksTheWebhook(h)
 	requireKnownMetrics(i.env, h)
 	requests, err := i.Cluster.Requests(t.Context(), func(r cluster.Request) bool {
-		return r.User == harness.ServiceAccount && r.Code == http.StatusForbidden && r.Namespace != "installed-full"
+		return r.User == lab.ServiceAccount && r.Code == http.StatusForbidden && r.Namespace != "installed-full"
 	})
 	require.NoError(t, err)
 	require.Empty(t, requests, "refused because a permission is missing")
@@ -209,27 +191,20 @@ func (i *installation) quota(namespace string) {
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/secrets": resource.MustParse("0")}},
 	}, metav1.CreateOptions{})
 	require.NoError(i, err)
-	i.Eventually(func(ctx context.Context) error {
-		quota, err := quotas.Get(ctx, "none", metav1.GetOptions{})
-		if err == nil && quota.Status.Hard == nil {
-			err = errors.New("the quota is not in force yet")
-		}
-		return err
+	lab.Until(i, quotas.Get, "none", func(quota *corev1.ResourceQuota) error {
+		return lab.ErrorIf(quota.Status.Hard == nil, "the quota is not in force yet")
 	})
 }
 
 // hasStamp changes the source until the consumer was restarted for it.
-func (i *installation) hasStamp(h *harness.Headwater) {
+func (i *installation) hasStamp(h *lab.Headwater) {
 	i.Helper()
 	require.NoError(i, h.Idle(i.Context()))
 	i.Edit("installed-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("w") })
 	i.Eventually(func(ctx context.Context) error {
 		var found *appsv1.Deployment
 		found, err := i.Admin.AppsV1().Deployments("installed-a").Get(ctx, "reads-env", metav1.GetOptions{})
-		if err == nil && found.Generation == 1 {
-			err = errors.New("not restarted")
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(found.Generation == 1, "not restarted"))
 	})
 }
 
@@ -240,12 +215,11 @@ func (i *installation) servedApart() {
 	schemas := i.Admin.FlowcontrolV1().FlowSchemas()
 	for path, name := range map[string]string{
 		"/api/v1/secrets": "headwater",
-		"/apis/coordination.k8s.io/v1/namespaces/" + harness.Namespace + "/leases/headwater": "headwater-leader-election",
+		"/apis/coordination.k8s.io/v1/namespaces/" + lab.Namespace + "/leases/headwater": "headwater-leader-election",
 	} {
-		schema, err := schemas.Get(i.Context(), name, metav1.GetOptions{})
-		require.NoError(i, err)
+		schema := lab.Read(i, schemas.Get, name)
 		config := i.Cluster.Config()
-		config.BearerToken = i.token(harness.Namespace, "headwater")
+		config.BearerToken = i.token(lab.Namespace, "headwater")
 		client, err := rest.HTTPClientFor(config)
 		require.NoError(i, err)
 		i.Eventually(func(ctx context.Context) error {
@@ -267,36 +241,31 @@ func (i *installation) servedApart() {
 }
 
 // onlyScrapersScrape asks a Headwater that was started with --metrics-auth.
-func (i *installation) onlyScrapersScrape(h *harness.Headwater) {
+func (i *installation) onlyScrapersScrape(h *lab.Headwater) {
 	i.Helper()
 	for _, name := range []string{"scraper", "nobody"} {
-		_, err := i.Admin.CoreV1().ServiceAccounts("default").Create(i.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		require.NoError(i, err)
+		i.Create("default", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	_, err := i.Admin.RbacV1().ClusterRoleBindings().Create(i.Context(), &rbacv1.ClusterRoleBinding{
+	i.Create("", &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "headwater-metrics-reader"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "scraper"}},
-	}, metav1.CreateOptions{})
-	require.NoError(i, err)
+	})
 	for token, want := range map[string]int{
 		i.token("default", "scraper"): http.StatusOK, i.token("default", "nobody"): http.StatusForbidden,
 		"made-up": http.StatusUnauthorized, "": http.StatusUnauthorized,
 	} {
 		i.Eventually(func(ctx context.Context) error {
 			status, body, err := i.scrapeOverTLS(ctx, h, token)
-			if err == nil && (status != want || strings.Contains(body, "headwater_build_info") != (want == http.StatusOK)) {
-				err = fmt.Errorf("status %d, want %d", status, want)
-			}
-			return err
+			return errors.Join(err, lab.ErrorIf((status != want || strings.Contains(body, "headwater_build_info") != (want == http.StatusOK)), "status %d, want %d", status, want))
 		})
 	}
 }
 
 // scrapeOverTLS verifies the certificate as the chart has Prometheus do it: with the
 // CA in the Secret of the webhook's certificate.
-func (i *installation) scrapeOverTLS(ctx context.Context, h *harness.Headwater, token string) (status int, body string, err error) {
-	secret, err := i.Admin.CoreV1().Secrets(harness.Namespace).Get(ctx, "headwater-webhook-tls", metav1.GetOptions{})
+func (i *installation) scrapeOverTLS(ctx context.Context, h *lab.Headwater, token string) (status int, body string, err error) {
+	secret, err := i.Admin.CoreV1().Secrets(lab.Namespace).Get(ctx, "headwater-webhook-tls", metav1.GetOptions{})
 	if err != nil {
 		return 0, "", err
 	}

@@ -25,17 +25,16 @@ import (
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const metricsHead = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
 
 // requireKnownMetrics holds what Headwater registers, and what h measures of it,
 // against deploy/METRICS.md, in both ways; with UPDATE=1 it writes that file.
-func requireKnownMetrics(e *env, h *harness.Headwater) {
+func requireKnownMetrics(e *env, h *lab.Headwater) {
 	e.Helper()
-	file := filepath.Join(e2e.Root(e.T), "deploy", "METRICS.md")
+	file := filepath.Join(lab.Root(e.T), "deploy", "METRICS.md")
 	content, err := os.ReadFile(file)
 	require.NoError(e, err)
 	before, after, found := strings.Cut(string(content), metricsHead)
@@ -86,8 +85,8 @@ func registeredMetrics(e *env) []metric {
 	clients, err := kube.Connect(kube.Kubeconfig{File: o.Kubeconfig}, "test")
 	require.NoError(e, err)
 	var registry *prometheus.Registry
-	settings := app.Settings{Namespace: harness.Namespace, WebhookURL: "https://127.0.0.1:1", WebhookAddress: o.Webhook, LeaderElect: true, LeaseDuration: leader.DefaultLeaseDuration, Workers: 1}
-	require.NoError(e, fx.New(app.Options(settings, loaded, clients, zap.NewNop()), fx.Populate(&registry)).Err())
+	settings := app.Settings{Namespace: lab.Namespace, WebhookURL: "https://127.0.0.1:1", WebhookAddress: o.Webhook, LeaderElect: true, LeaseDuration: leader.DefaultLeaseDuration, Workers: 1}
+	require.NoError(e, fx.New(app.Options(settings, &app.Started{Config: loaded}, clients, zap.NewNop()), fx.Populate(&registry)).Err())
 	out := make(chan *prometheus.Desc)
 	go func() { defer close(out); registry.Describe(out) }()
 	var all []metric
@@ -127,7 +126,7 @@ func described(e *env, desc string) (one metric, ours bool) {
 
 // metricLines are the lines of what is registered, and of what is measured where
 // that is.
-func metricLines(ctx context.Context, h *harness.Headwater, registered []metric) ([]string, error) {
+func metricLines(ctx context.Context, h *lab.Headwater, registered []metric) ([]string, error) {
 	body, err := h.Metrics(ctx)
 	if err != nil {
 		return nil, err

@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // policies serves Kyverno's kinds of policy, without Kyverno, and creates these.
@@ -36,10 +35,10 @@ spec:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: &any {type: object, x-kubernetes-preserve-unknown-fields: true}}}
   - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: *any}}
 `, plural, group, kind))
-		_, err := e.Dynamic().Resource(e2e.Definitions()).Create(e.Context(), definition, metav1.CreateOptions{})
+		_, err := e.Dynamic().Resource(lab.Definitions()).Create(e.Context(), definition, metav1.CreateOptions{})
 		require.NoError(e, err)
 		e.Cleanup(func() {
-			_ = e.Dynamic().Resource(e2e.Definitions()).Delete(context.WithoutCancel(e.Context()), definition.GetName(), metav1.DeleteOptions{})
+			_ = e.Dynamic().Resource(lab.Definitions()).Delete(context.WithoutCancel(e.Context()), definition.GetName(), metav1.DeleteOptions{})
 		})
 	}
 	for _, document := range documents {
@@ -59,7 +58,7 @@ func kyvernoResource(kind string) string {
 // marked creates a Secret with data and somebody's labels and annotations.
 func (e *env) marked(namespace, name string, data, labels, annotations map[string]string) types.UID {
 	e.Helper()
-	secret := harness.Secret(namespace, name, data)
+	secret := lab.Secret(namespace, name, data)
 	secret.Labels, secret.Annotations = labels, annotations
 	created, err := e.Admin.CoreV1().Secrets(namespace).Create(e.Context(), secret, metav1.CreateOptions{})
 	require.NoError(e, err)
@@ -113,9 +112,7 @@ spec:
 // the UIDs of their clones, by namespace and name.
 func (e *env) migrationStage() map[[2]string]types.UID {
 	e.Helper()
-	for _, name := range []string{"mig-src", "mig-a", "mig-b", "mig-c", "mig-d"} {
-		e.Namespace(name)
-	}
+	e.Namespaces("mig-src", "mig-a", "mig-b", "mig-c", "mig-d")
 	data := map[string]string{"token": "1"}
 	e.marked("mig-src", "cloned", data, map[string]string{"team": "platform", "generate.kyverno.io/clone-source": ""}, nil)
 	e.marked("mig-src", "generated", data, map[string]string{"team": "platform"}, nil)
@@ -147,19 +144,18 @@ func (e *env) migrationStage() map[[2]string]types.UID {
 // who may read no value of a Secret's.
 func (e *env) migrated() string {
 	e.Helper()
-	_, err := e.Admin.RbacV1().ClusterRoles().Create(e.Context(), &rbacv1.ClusterRole{
+	e.Create("", &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "migrator"},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"list"}},
 			{APIGroups: []string{"kyverno.io"}, Resources: []string{"clusterpolicies"}, Verbs: []string{"list"}},
 			{APIGroups: []string{"policies.kyverno.io"}, Resources: []string{"generatingpolicies"}, Verbs: []string{"list"}},
 		},
-	}, metav1.CreateOptions{})
-	require.NoError(e, err)
-	require.NoError(e, harness.Bind(e.Context(), e.Admin, "migrator", "migrator"))
+	})
+	require.NoError(e, lab.Bind(e.Context(), e.Admin, "migrator", "migrator"))
 	out, summary, exit := e.Command("migrator", "migrate")
 	require.Zero(e, exit, summary)
-	require.Contains(e, summary, "rules in force: 4,")
+	require.Contains(e, summary, "carried over: 6, partly: 0, not: 0")
 	file := filepath.Join(e.Dir, "migrated.yaml")
 	require.NoError(e, os.WriteFile(file, []byte(out), 0o600))
 	_, problems, exit := e.Command("migrator", "plan", "--config", file)
@@ -176,7 +172,7 @@ func TestClonesOfOtherToolsAreAdoptedInPlace(t *testing.T) {
 		if place[1] == "cloned" { // whose rule says so
 			wish = nil
 		}
-		e.Deployment(place[0], "by-env", harness.ByEnv(place[1], "token"), wish)
+		e.Deployment(place[0], "by-env", lab.ByEnv(place[1], "token"), wish)
 		stamps[place[0]] = e.Stamps(place[0])
 	}
 	file := e.migrated()
@@ -198,7 +194,7 @@ func TestClonesOfOtherToolsAreAdoptedInPlace(t *testing.T) {
 	for place, uid := range clones {
 		clone := e.Get(place[0], place[1])
 		require.Equal(t, uid, clone.UID)
-		require.NoError(t, e2e.SameData(clone, map[string]string{"token": "1"}))
+		require.NoError(t, lab.SameData(clone, map[string]string{"token": "1"}))
 	}
 	require.Equal(t, "kyverno", e.Get("mig-a", "cloned").Labels["app.kubernetes.io/managed-by"], "labels of others stay")
 	marking, once := map[[2]string]int{}, map[[2]string]int{}

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-// receiver is a webhook that keeps what it is told.
+// receiver is a webhook that keeps what it gets.
 type receiver struct {
 	*httptest.Server
 
@@ -31,7 +31,7 @@ func (e *env) receiver(hangs bool) *receiver {
 	r, done := &receiver{}, make(chan struct{})
 	r.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
 		body, _ := io.ReadAll(request.Body)
-		e2e.Told("a report", fmt.Sprint(request.URL, request.Header, string(body)))
+		lab.Told("a report", fmt.Sprint(request.URL, request.Header, string(body)))
 		r.mu.Lock()
 		r.told = append(r.told, string(body))
 		r.mu.Unlock()
@@ -57,8 +57,7 @@ func TestAConflictInManyNamespacesIsOneReport(t *testing.T) {
 	const taken, value, token = 20, "v4lue-of-the-secret", "t0ken-of-the-receiver"
 	e := newEnv(t)
 	answers, hangs, later := e.receiver(false), e.receiver(true), e.receiver(false)
-	e.Namespace("told-src")
-	e.Secret("told-src", "shared", map[string]string{"k": value})
+	e.Secret(e.Namespace("told-src"), "shared", map[string]string{"k": value})
 	for i := range taken {
 		name := e.Namespace(fmt.Sprintf("told-%d", i), "told=yes")
 		e.Secret(name, "shared", map[string]string{"k": "theirs"})
@@ -72,10 +71,7 @@ func TestAConflictInManyNamespacesIsOneReport(t *testing.T) {
 	e.HasClone("told-free", "shared", map[string]string{"k": value})
 
 	e.Eventually(func(context.Context) error {
-		if len(answers.got()) == 0 || len(hangs.got()) == 0 {
-			return fmt.Errorf("told: %q and %q", answers.got(), hangs.got())
-		}
-		return nil
+		return lab.ErrorIf(len(answers.got()) == 0 || len(hangs.got()) == 0, "told: %q and %q", answers.got(), hangs.got())
 	})
 	report := answers.got()[0]
 	require.Contains(t, report, fmt.Sprintf(`Headwater: Conflict, rule told, %d times\nSecret told-`, taken))
@@ -91,10 +87,7 @@ func TestAConflictInManyNamespacesIsOneReport(t *testing.T) {
 	e.HasMetric(h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	e.Edit("told-src", "shared", func(source *corev1.Secret) { source.Data["k"] = []byte(value + "-3") })
 	e.Eventually(func(context.Context) error {
-		if len(later.got()) == 0 {
-			return fmt.Errorf("not told after the file was changed")
-		}
-		return nil
+		return lab.ErrorIf(len(later.got()) == 0, "not told after the file was changed")
 	})
 	require.Contains(t, later.got()[0], "Headwater: Propagated, rule told")
 	e.Holds(time.Second, func(context.Context) error {

@@ -9,14 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-const prober = "system:serviceaccount:" + harness.Namespace + ":headwater-prober"
+const prober = "system:serviceaccount:" + lab.Namespace + ":headwater-prober"
 
 const ruleStatus = "deploy/rbac.yaml alone does not install the kind RuleStatus"
 
@@ -46,7 +45,7 @@ func requireLeastPrivilege(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	requests, err := c.Requests(t.Context(), func(r cluster.Request) bool {
 		// Everybody may ask about themselves, and read the versions of the API.
-		return r.User == harness.ServiceAccount && r.Resource != "" && !strings.HasPrefix(r.Resource, "self")
+		return r.User == lab.ServiceAccount && r.Resource != "" && !strings.HasPrefix(r.Resource, "self")
 	})
 	require.NoError(t, err)
 	require.NotEmpty(t, requests)
@@ -62,6 +61,7 @@ func requireLeastPrivilege(t *testing.T, c *cluster.Cluster) {
 	proofs, err := c.Requests(t.Context(), func(r cluster.Request) bool { return r.User == prober })
 	require.NoError(t, err)
 	used["impersonate serviceaccounts"] = len(proofs) > 0 // there is no other way to be the prober
+	used["impersonate groups"] = len(proofs) > 0          // or to be allowed what it tries
 	var unused []string
 	for _, grant := range grants {
 		watch, isList := strings.CutPrefix(grant, "list ")
@@ -80,10 +80,8 @@ func grantsOf(t *testing.T, c *cluster.Cluster) []string {
 	t.Helper()
 	admin, err := kubernetes.NewForConfig(c.Config())
 	require.NoError(t, err)
-	clusterRole, err := admin.RbacV1().ClusterRoles().Get(t.Context(), "headwater", metav1.GetOptions{})
-	require.NoError(t, err)
-	role, err := admin.RbacV1().Roles(harness.Namespace).Get(t.Context(), "headwater", metav1.GetOptions{})
-	require.NoError(t, err)
+	clusterRole := lab.Read(t, admin.RbacV1().ClusterRoles().Get, "headwater")
+	role := lab.Read(t, admin.RbacV1().Roles(lab.Namespace).Get, "headwater")
 	var grants []string
 	for _, rule := range slices.Concat(clusterRole.Rules, role.Rules) {
 		grants = append(grants, verbsOf(rule)...)

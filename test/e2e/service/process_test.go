@@ -21,8 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func kubeconfigFor(t *testing.T, server string, ca []byte) string {
@@ -40,26 +39,26 @@ func kubeconfigFor(t *testing.T, server string, ca []byte) string {
 func TestBadSurroundingsEndInOneClearLine(t *testing.T) {
 	e := newEnv(t)
 	for sentence, test := range map[string]struct {
-		change func(*testing.T, *harness.Options)
+		change func(*testing.T, *lab.Options)
 		want   []string
 	}{
 		"the kubeconfig does not exist": {
-			change: func(_ *testing.T, o *harness.Options) { o.Kubeconfig = "/nowhere/kubeconfig" },
+			change: func(_ *testing.T, o *lab.Options) { o.Kubeconfig = "/nowhere/kubeconfig" },
 			want:   []string{"kubeconfig", "/nowhere/kubeconfig", "does not exist"},
 		},
 		"the kubeconfig is not one": {
-			change: func(t *testing.T, o *harness.Options) {
+			change: func(t *testing.T, o *lab.Options) {
 				o.Kubeconfig = filepath.Join(t.TempDir(), "bad")
 				require.NoError(t, os.WriteFile(o.Kubeconfig, []byte("{{{"), 0o600))
 			},
 			want: []string{"kubeconfig"},
 		},
 		"there is no cluster at all": {
-			change: func(t *testing.T, o *harness.Options) { o.Kubeconfig = ""; o.Env = []string{"HOME=" + t.TempDir()} },
+			change: func(t *testing.T, o *lab.Options) { o.Kubeconfig = ""; o.Env = []string{"HOME=" + t.TempDir()} },
 			want:   []string{"no cluster to talk to", "--kubeconfig"},
 		},
 		"the API server is not trusted": {
-			change: func(t *testing.T, o *harness.Options) {
+			change: func(t *testing.T, o *lab.Options) {
 				server := httptest.NewTLSServer(http.NotFoundHandler())
 				t.Cleanup(server.Close)
 				o.Kubeconfig = kubeconfigFor(t, server.URL, e.Cluster.Config().CAData)
@@ -67,42 +66,42 @@ func TestBadSurroundingsEndInOneClearLine(t *testing.T) {
 			want: []string{"is not trusted", "certificate-authority"},
 		},
 		"the credentials are not accepted": {
-			change: func(t *testing.T, o *harness.Options) {
+			change: func(t *testing.T, o *lab.Options) {
 				o.Kubeconfig = kubeconfigFor(t, e.Cluster.Config().Host, e.Cluster.Config().CAData)
 			},
 			want: []string{"does not accept the credentials"},
 		},
 		"the metrics port is in use": {
-			change: func(t *testing.T, o *harness.Options) { o.Args = []string{"--metrics-address", occupied(t)} },
+			change: func(t *testing.T, o *lab.Options) { o.Args = []string{"--metrics-address", occupied(t)} },
 			want:   []string{"metrics address", "is in use", "--metrics-address"},
 		},
 		"the webhook port is in use": {
-			change: func(t *testing.T, o *harness.Options) {
-				o.Config = e.ConfigFile(e2e.OneRule("bad") + "  protect: {}\n")
+			change: func(t *testing.T, o *lab.Options) {
+				o.Config = e.ConfigFile(lab.OneRule("bad") + "  protect: {}\n")
 				o.Args = []string{"--webhook-address", occupied(t)}
 			},
 			want: []string{"webhook address", "is in use", "--webhook-address"},
 		},
 		"the configuration does not exist": {
-			change: func(_ *testing.T, o *harness.Options) { o.Config = "/nowhere/headwater.yaml" },
+			change: func(_ *testing.T, o *lab.Options) { o.Config = "/nowhere/headwater.yaml" },
 			want:   []string{"/nowhere/headwater.yaml"},
 		},
 		"the configuration is not valid": {
-			change: func(t *testing.T, o *harness.Options) {
+			change: func(t *testing.T, o *lab.Options) {
 				o.Config = filepath.Join(t.TempDir(), "bad.yaml")
 				require.NoError(t, os.WriteFile(o.Config, []byte("apiVersion: headwater.dev/v1alpha1\nkind: Config\nruls: []\n"), 0o600))
 			},
 			want: []string{"bad.yaml:3", "ruls", "rules"},
 		},
 		"a setting makes no sense": {
-			change: func(_ *testing.T, o *harness.Options) { o.Env = []string{"HEADWATER_LOG_FORMAT=xml"} },
+			change: func(_ *testing.T, o *lab.Options) { o.Env = []string{"HEADWATER_LOG_FORMAT=xml"} },
 			want:   []string{"xml", "json or console"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			o := e.Options(e2e.OneRule("bad"))
+			o := e.Options(lab.OneRule("bad"))
 			test.change(t, &o)
-			line := e2e.Ends(t, e.Launch(o))
+			line := lab.Ends(t, e.Launch(o))
 			for _, want := range test.want {
 				require.Contains(t, line, want)
 			}
@@ -120,15 +119,14 @@ func occupied(t *testing.T) string {
 
 func TestMissingPermissionsAreAllNamedBeforeWorkStarts(t *testing.T) {
 	e := newEnv(t)
-	o := e.Options(e2e.OneRule("bad"))
-	_, err := e.Admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	o := e.Options(lab.OneRule("bad"))
+	e.Create("", &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "weak"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: harness.Namespace, Name: "weak"}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: lab.Namespace, Name: "weak"}},
+	})
 	require.NoError(t, e.Cluster.KubeconfigFor(o.Kubeconfig, "system:serviceaccount:headwater-system:weak"))
-	told := e2e.Ends(t, e.Launch(o))
+	told := lab.Ends(t, e.Launch(o))
 	require.Contains(t, told, "missing permissions: bind ClusterRole headwater to system:serviceaccount:headwater-system:weak")
 	require.Contains(t, told, "\n  secrets cluster-wide: create, delete, get, list, update, watch (to keep clones right)")
 	require.Contains(t, told, "\n  deployments.apps cluster-wide: patch (to restart consumers)")
@@ -138,10 +136,9 @@ func TestMissingPermissionsAreAllNamedBeforeWorkStarts(t *testing.T) {
 
 func TestAnUnreachableServerIsWaitedFor(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("unreached-src")
-	e.Namespace("unreached-late")
+	e.Namespaces("unreached-src", "unreached-late")
 	e.Secret("unreached-src", "shared", map[string]string{"k": "v"})
-	o := e.Options(e2e.OneRule("unreached"))
+	o := e.Options(lab.OneRule("unreached"))
 	address := occupied(t) // nobody answers here, and nobody else can listen
 	real := o.Kubeconfig
 	o.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
@@ -154,16 +151,13 @@ func TestAnUnreachableServerIsWaitedFor(t *testing.T) {
 	h := e.Launch(o)
 	e.Eventually(func(ctx context.Context) error {
 		log, err := h.Log()
-		if err == nil && !strings.Contains(log, "cannot be reached") {
-			err = fmt.Errorf("not told yet")
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(!strings.Contains(log, "cannot be reached"), "not told yet"))
 	})
 	require.Error(t, notReady(t, h))
 	require.NoError(t, h.Failure(), "must keep trying")
 }
 
-func notReady(t *testing.T, h *harness.Headwater) error {
+func notReady(t *testing.T, h *lab.Headwater) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -172,7 +166,7 @@ func notReady(t *testing.T, h *harness.Headwater) error {
 
 func TestItsOwnNamespaceIsWaitedFor(t *testing.T) {
 	e := newEnv(t)
-	o := e.Options(e2e.OneRule("own"))
+	o := e.Options(lab.OneRule("own"))
 	o.Args = []string{"--headwater-namespace", "its-own"}
 	require.NoError(t, e.Cluster.KubeconfigFor(o.Kubeconfig, "admin", "system:masters"))
 	h := e.Launch(o)
@@ -182,7 +176,7 @@ func TestItsOwnNamespaceIsWaitedFor(t *testing.T) {
 }
 
 // logs waits until h has logged text at least so many times.
-func logs(e *env, h *harness.Headwater, times int, text string) {
+func logs(e *env, h *lab.Headwater, times int, text string) {
 	e.Helper()
 	e.Eventually(func(context.Context) error {
 		log, err := h.Log()
@@ -195,13 +189,13 @@ func logs(e *env, h *harness.Headwater, times int, text string) {
 
 func TestWhatIsHardlyMeantIsLoggedAtTheStartAndOnAChange(t *testing.T) {
 	e := newEnv(t)
-	rule := strings.ReplaceAll(e2e.OneRule("meant"), "meant-*", "kube-*")
+	rule := strings.ReplaceAll(lab.OneRule("meant"), "meant-*", "kube-*")
 	h := e.Start(rule)
 	const note = `"configuration valid, but probably not intended: the rule clones nowhere: exclude (kube-*)`
 	logs(e, h, 1, note)
 	e.ConfigFile("# moved\n" + rule)
 	logs(e, h, 2, note)
-	e.ConfigFile(e2e.OneRule("meant"))
+	e.ConfigFile(lab.OneRule("meant"))
 	logs(e, h, 2, "configuration reloaded")
 	log, err := h.Log()
 	require.NoError(t, err)
@@ -210,11 +204,9 @@ func TestWhatIsHardlyMeantIsLoggedAtTheStartAndOnAChange(t *testing.T) {
 
 func TestTheLogSaysWhatRunsAndWhatTheFirstSyncHasDone(t *testing.T) {
 	e := newEnv(t)
-	for _, name := range []string{"firstsync-src", "firstsync-a", "firstsync-b"} {
-		e.Namespace(name)
-	}
+	e.Namespaces("firstsync-src", "firstsync-a", "firstsync-b")
 	e.Secret("firstsync-src", "shared", map[string]string{"k": "v"})
-	h := e.Start(e2e.OneRule("firstsync"))
+	h := e.Start(lab.OneRule("firstsync"))
 	const finished = `"msg":"first sync finished","clones":%s,"namespaces":%s,"written":%d,"failed":0,"took"`
 	const some = `[1-9]\d*` // other tests have left clones as well
 	logs(e, h, 1, "first sync finished")
@@ -224,7 +216,7 @@ func TestTheLogSaysWhatRunsAndWhatTheFirstSyncHasDone(t *testing.T) {
 	require.Regexp(t, `"msg":"Headwater starts","version":"[^"]+","commit":"[^"]+","configuration":"[^"]+headwater.yaml","rules":1`, log)
 	require.NotContains(t, log, `"logger":"fx"`)
 	h.Stop()
-	h = e.Start(e2e.OneRule("firstsync"))
+	h = e.Start(lab.OneRule("firstsync"))
 	logs(e, h, 1, "first sync finished")
 	log, err = h.Log()
 	require.NoError(t, err)
@@ -233,13 +225,11 @@ func TestTheLogSaysWhatRunsAndWhatTheFirstSyncHasDone(t *testing.T) {
 
 func TestOnlyOneReplicaWritesAndAnotherTakesOver(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("replica-src")
-	e.Namespace("replica-a")
-	e.Secret("replica-src", "shared", map[string]string{"k": "v"})
-	first := e.Start(e2e.OneRule("replica"))
+	e.StageOf("replica", map[string]string{"k": "v"})
+	first := e.Start(lab.OneRule("replica"))
 	require.NoError(t, first.Idle(t.Context()))
 	e.Webhook = "127.0.0.1:0" // the first has the address, and no rule protects
-	second := e.Start(e2e.OneRule("replica"))
+	second := e.Start(lab.OneRule("replica"))
 	leading, err := second.Metric(t.Context(), "headwater_leader", nil)
 	require.NoError(t, err)
 	require.Zero(t, leading)
@@ -254,22 +244,22 @@ func TestOnlyOneReplicaWritesAndAnotherTakesOver(t *testing.T) {
 
 func TestASecondSignalEndsAStopThatTakesLong(t *testing.T) {
 	e := newEnv(t)
-	o := e.Options(e2e.OneRule("signal") + "  protect: {}\n")
-	o.Args = []string{e2e.Alone, "--webhook-drain", "1h"}
+	o := e.Options(lab.OneRule("signal") + "  protect: {}\n")
+	o.Args = []string{lab.Alone, "--webhook-drain", "1h"}
 	h := e.Launch(o)
 	require.NoError(t, h.Ready(t.Context()))
 	require.NoError(t, h.Interrupt())
 	logs(e, h, 1, "webhook keeps serving for 1h0m0s (--webhook-drain)")
 	require.NoError(t, h.Interrupt())
-	require.Contains(t, e2e.Ends(t, h), "told a second time to stop: ended at once")
+	require.Contains(t, lab.Ends(t, h), "told a second time to stop: ended at once")
 	require.Equal(t, 1, h.ExitCode())
 }
 
 func TestALostLeaseEndsTheProcess(t *testing.T) {
 	e := newEnv(t)
-	h := e.Start(e2e.OneRule("lease"))
+	h := e.Start(lab.OneRule("lease"))
 	require.NoError(t, h.Idle(t.Context()))
-	leases := e.Admin.CoordinationV1().Leases(harness.Namespace)
+	leases := e.Admin.CoordinationV1().Leases(lab.Namespace)
 	thief := "somebody-else"
 	e.Eventually(func(ctx context.Context) error {
 		lease, err := leases.Get(ctx, "headwater", metav1.GetOptions{})
@@ -284,14 +274,12 @@ func TestALostLeaseEndsTheProcess(t *testing.T) {
 	t.Cleanup(func() {
 		_ = leases.Delete(context.WithoutCancel(t.Context()), "headwater", metav1.DeleteOptions{})
 	})
-	require.Contains(t, e2e.Ends(t, h), "lost the leader lease")
+	require.Contains(t, lab.Ends(t, h), "lost the leader lease")
 }
 
 func TestAConfigChangeTakesEffectWithoutARestart(t *testing.T) {
 	e := newEnv(t)
-	for _, name := range []string{"change-src", "change-a", "change-b"} {
-		e.Namespace(name)
-	}
+	e.Namespaces("change-src", "change-a", "change-b")
 	data := map[string]string{"k": "v"}
 	e.Secret("change-src", "shared", data)
 	only := func(namespace string) string {
@@ -310,18 +298,14 @@ func TestAConfigChangeTakesEffectWithoutARestart(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(e.Dir, "headwater.yaml"), []byte("kind: Nonsense\n"), 0o600))
 	e.Eventually(func(ctx context.Context) error {
 		valid, err := h.Metric(ctx, "headwater_config_valid", nil)
-		if err == nil && valid != 0 {
-			err = fmt.Errorf("the bad file was not noticed")
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(valid != 0, "the bad file was not noticed"))
 	})
-	e.HasEvent(harness.Namespace, harness.Namespace, "ConfigInvalid")
+	e.HasEvent(lab.Namespace, lab.Namespace, "ConfigInvalid")
 	require.NoError(t, e.Admin.CoreV1().Secrets("change-b").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
 	e.HasClone("change-b", "shared", data) // the last good one stays in force
 
 	// A source in a namespace that nobody watched so far.
-	e.Namespace("change-other")
-	e.Secret("change-other", "second", data)
+	e.Secret(e.Namespace("change-other"), "second", data)
 	e.ConfigFile(only("change-b") + `
 - name: second
   source: {kind: Secret, namespace: change-other, name: second}
@@ -334,18 +318,10 @@ func TestAConfigChangeTakesEffectWithoutARestart(t *testing.T) {
 func TestNoSecretByteLeaves(t *testing.T) {
 	const canary = "c4n4ry-v4lue"
 	e := newEnv(t)
-	for _, name := range []string{"canary-src", "canary-a", "canary-b"} {
-		e.Namespace(name)
-	}
+	e.Namespaces("canary-src", "canary-a", "canary-b")
 	e.Secret("canary-src", "shared", map[string]string{"k": canary})
 	e.Secret("canary-b", "shared", map[string]string{"k": canary + "-theirs"})
-	h := e.Start(`
-- name: canary
-  source: {kind: Secret, namespace: canary-src, name: shared}
-  sync: {namespaces: {include: ["canary-*"]}}
-  protect: {}
-  reload: {}
-`)
+	h := e.Start(lab.Rule("canary", `sync: {namespaces: {include: ["canary-*"]}}`, "protect: {}", "reload: {}"))
 	e.HasClone("canary-a", "shared", map[string]string{"k": canary})
 	e.HasEvent("canary-b", "shared", "Conflict")
 	denied := denialOf(e, "canary-src", "shared", canary+"-new")
@@ -354,8 +330,7 @@ func TestNoSecretByteLeaves(t *testing.T) {
 
 	log, err := h.Log()
 	require.NoError(t, err)
-	events, err := e.Admin.EventsV1().Events(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
+	events := lab.List(t, e.Admin.EventsV1().Events(metav1.NamespaceAll).List, metav1.ListOptions{})
 	told, err := json.Marshal(events)
 	require.NoError(t, err)
 	metrics, err := h.Metrics(t.Context())

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -9,21 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // Invariant 2, with what persists: conflicts, and a rule without a source.
 func TestARestartWithNothingChangedStoresNothing(t *testing.T) {
 	const places = 5
 	e := newEnv(t)
-	e.Namespace("again-src")
-	e.Secret("again-src", "shared", map[string]string{"k": "v"})
+	e.Secret(e.Namespace("again-src"), "shared", map[string]string{"k": "v"})
 	for i := range places {
 		namespace := e.Namespace(fmt.Sprintf("again-%d", i))
 		e.Secret(namespace, "shared", map[string]string{"k": "theirs"})
 	}
-	rules := e2e.OneRule("again") + `
+	rules := lab.OneRule("again") + `
 - name: again-lost
   source: {kind: Secret, namespace: again-src, name: lost}
   sync: {namespaces: {include: [again-0]}}
@@ -45,12 +44,9 @@ func TestARestartWithNothingChangedStoresNothing(t *testing.T) {
 		refused, err := e.Cluster.Since(ctx, mark, func(r cluster.Request) bool {
 			return ours(r) && r.Resource == "events" && r.Code == http.StatusConflict
 		})
-		if err == nil && len(refused) < places+1 {
-			err = fmt.Errorf("%d Events were found to exist", len(refused))
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(len(refused) < places+1, "%d Events were found to exist", len(refused)))
 	})
-	e.SettledFor(h, e2e.Settle) // Events are written apart from its queues
+	e.SettledFor(h, lab.Settle) // Events are written apart from its queues
 	stored, err := e.Cluster.Since(t.Context(), mark, func(r cluster.Request) bool {
 		return ours(r) && r.Code < http.StatusMultipleChoices && r.Resource != "leases" && r.Resource != "selfsubjectaccessreviews" &&
 			r.Resource != "subjectaccessreviews" && r.Resource != "selfsubjectreviews"
@@ -59,4 +55,4 @@ func TestARestartWithNothingChangedStoresNothing(t *testing.T) {
 	require.Empty(t, stored)
 }
 
-func ours(r cluster.Request) bool { return r.User == harness.ServiceAccount && r.IsWrite() }
+func ours(r cluster.Request) bool { return r.User == lab.ServiceAccount && r.IsWrite() }

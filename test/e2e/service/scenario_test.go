@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/scenario"
 )
 
@@ -17,18 +17,19 @@ import (
 // the permissions of the service account are measured by.
 func TestMainJob(t *testing.T) {
 	c := cluster.ForTest(t, cluster.Options{})
-	e := e2e.On(t, c)
+	e := lab.On(t, c)
 	story, err := scenario.New(scenario.Options{
 		Cluster: c,
-		Binary:  e2e.Binary(t),
-		Config:  filepath.Join(e2e.Root(t), "configs", "headwater.yaml"),
-		RBAC:    filepath.Join(e2e.Root(t), "deploy", "rbac.yaml"),
+		Binary:  lab.Binary(t),
+		Config:  filepath.Join(lab.Root(t), "configs", "headwater.yaml"),
+		RBAC:    filepath.Join(lab.Root(t), "deploy", "rbac.yaml"),
 		Client:  e.Client,
 	}, scenario.NewNarrator(t.Output(), false))
 	require.NoError(t, err)
 	t.Cleanup(story.Stop)
 	require.NoError(t, story.Play(t.Context()), "log: %s", story.Log())
 	story.Stop()
+	e.ForgetConfiguration() // another installation follows
 	sideJobs(&env{e})
 	requireLeastPrivilege(t, c)
 	logs, err := filepath.Glob(filepath.Join(c.Dir(), "headwater-*.log"))
@@ -37,6 +38,6 @@ func TestMainJob(t *testing.T) {
 	for _, name := range logs {
 		log, err := os.ReadFile(name)
 		require.NoError(t, err)
-		e2e.Told(filepath.Base(name), string(log))
+		lab.Told(filepath.Base(name), string(log))
 	}
 }

@@ -1,15 +1,18 @@
+// Package service holds the end-to-end tests of Headwater as a whole: the
+// process and its surroundings, its installation, its permissions, and the main
+// job.
 package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 const sideRules = `
@@ -29,8 +32,8 @@ const sideRules = `
 func sideJobs(e *env) {
 	e.Helper()
 	ctx := e.Context()
-	require.NoError(e, harness.Apply(ctx, e.Cluster.Config(), "testdata/side-jobs.yaml"))
-	e.Sections = e2e.EveryDelete
+	require.NoError(e, lab.Apply(ctx, e.Cluster.Config(), "testdata/side-jobs.yaml"))
+	e.Sections = lab.EveryDelete
 	h := e.Start(sideRules)
 	e.Settled(h)
 	before := e.Stamps("side-a")
@@ -56,15 +59,12 @@ func sideJobs(e *env) {
 	e.HasNone("side-a", "passing")
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.Admin.CoreV1().ConfigMaps("side-a").Get(ctx, "settings", metav1.GetOptions{})
-		return harness.Gone(err)
+		return lab.Gone(err)
 	})
 	e.ConfigFile("  []\n")
 	e.Eventually(func(ctx context.Context) error {
 		webhooks, err := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
-		if err == nil && len(webhooks.Items) > 0 {
-			err = fmt.Errorf("%d webhooks are registered", len(webhooks.Items))
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(len(webhooks.Items) > 0, "%d webhooks are registered", len(webhooks.Items)))
 	})
 	e.Settled(h)
 	h.Stop()

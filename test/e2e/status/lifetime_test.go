@@ -12,17 +12,14 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/internal/rulestatus/keeper"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestTheStatusOfARemovedRuleStaysWhileItsClonesAreRetained(t *testing.T) {
 	e := newEnv(t)
-	for _, name := range []string{"gone-src", "gone-a", "gone-b"} {
-		e.Namespace(name)
-	}
+	e.Namespaces("gone-src", "gone-a", "gone-b")
 	e.Secret("gone-src", "shared", map[string]string{"k": "v"})
-	e.StartAlone(e2e.OneRule("gone"))
+	e.StartAlone(lab.OneRule("gone"))
 	before := e.becomes("gone", ready("Ready"))
 
 	e.ConfigFile("\n- {name: elsewhere, source: {kind: Secret, namespace: gone-src, name: another}, sync: {namespaces: {include: [nowhere]}}}\n")
@@ -40,16 +37,14 @@ func TestTheStatusOfARemovedRuleStaysWhileItsClonesAreRetained(t *testing.T) {
 	require.NoError(t, e.Admin.CoreV1().Secrets("gone-b").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.client.Get(ctx, "gone", metav1.GetOptions{})
-		return harness.Gone(err)
+		return lab.Gone(err)
 	})
 }
 
 // A GitOps tool creates a RuleStatus without a status, to wait for the rule.
 func TestAStatusMayBeAppliedBeforeItsRuleIsInForce(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("early-src")
-	e.Namespace("early-a")
-	e.Secret("early-src", "shared", map[string]string{"k": "v"})
+	e.StageOf("early", map[string]string{"k": "v"})
 	const other = "\n- {name: other, source: {kind: Secret, namespace: early-src, name: shared}, protect: {}}\n"
 	e.StartAlone(other)
 	e.becomes("other", ready("Ready"))
@@ -68,7 +63,7 @@ func TestAStatusMayBeAppliedBeforeItsRuleIsInForce(t *testing.T) {
 		return err
 	})
 
-	e.ConfigFile(other + e2e.OneRule("early"))
+	e.ConfigFile(other + lab.OneRule("early"))
 	written := e.becomes("early", ready("Ready"))
 	require.Equal(t, applied.GetUID(), written.UID)
 	require.Equal(t, applied.GetAnnotations(), written.Annotations)

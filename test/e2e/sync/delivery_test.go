@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,10 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/internal/inspect/reported"
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/sync/delivery"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // newStaged is a fleet of four namespaces whose rule delivers to the first two
@@ -27,6 +29,9 @@ func newStaged(t *testing.T, prefix, stage, with string) *fleet {
 func newStagedIn(e *env, prefix, stage, with string) *fleet {
 	e.Helper()
 	f := newFleet(e, prefix, 4, "")
+	if !strings.Contains(stage, "soak") {
+		stage += ", soak: 0s"
+	}
 	f.rules = f.rule(fmt.Sprintf("namespaces: {selector: {matchLabels: {fleet: %s}}}, history: 3, delivery: {stages: [{name: canary, namespaces: {include: [%s, %s]}%s}]%s}",
 		prefix, f.name(0), f.name(1), stage, with))
 	return f
@@ -49,40 +54,27 @@ func (f *fleet) have(values ...string) {
 
 func (f *fleet) revisions() []corev1.Secret {
 	f.Helper()
-	all, err := f.Admin.CoreV1().Secrets(harness.Namespace).List(f.Context(), metav1.ListOptions{LabelSelector: mark.Revision + "," + mark.Rule + "=" + f.prefix})
-	require.NoError(f, err)
+	all := lab.List(f, f.Admin.CoreV1().Secrets(lab.Namespace).List, metav1.ListOptions{LabelSelector: mark.Revision + "," + mark.Rule + "=" + f.prefix})
 	return all.Items
 }
 
 // verdict waits until the revision with that number has the verdict.
-func (f *fleet) verdict(number int, want delivery.Verdict) {
+func (f *fleet) verdict(number int, want revisions.Verdict) {
 	f.Helper()
-	f.Eventually(func(context.Context) error {
-		for _, one := range f.revisions() {
-			if one.Labels[mark.Revision] == fmt.Sprint(number) {
-				if got := one.Annotations[mark.Verdict]; got != string(want) {
-					return fmt.Errorf("revision %d is %s: %s", number, got, one.Annotations[mark.Reason])
-				}
-				return nil
-			}
-		}
-		return fmt.Errorf("revision %d does not exist", number)
-	})
+	f.Verdict(f.prefix, fmt.Sprint(number), want)
 }
 
-// heldBy returns every value that the clone of each namespace ever had, by etcd's
-// history.
+// delivered waits until every stage has the value of the revision with that number.
+func (f *fleet) delivered(number int, value string) {
+	f.Helper()
+	f.have(value, value, value, value)
+	f.verdict(number, revisions.Delivered)
+}
+
+// heldBy returns every value that the clone of a namespace ever had.
 func (f *fleet) heldBy(namespace string) map[string]bool {
 	f.Helper()
-	editions, _, err := f.Cluster.History(f.Context(), 1, "secrets")
-	require.NoError(f, err)
-	held := map[string]bool{}
-	for _, edition := range editions {
-		if secret, ok := edition.Object.(*corev1.Secret); ok && edition.Namespace == namespace && edition.Name == "shared" {
-			held[string(secret.Data["k"])] = true
-		}
-	}
-	return held
+	return f.HeldBy(namespace, "shared", "k")
 }
 
 func (f *fleet) file() string { return filepath.Join(f.Dir, "headwater.yaml") }
@@ -90,7 +82,8 @@ func (f *fleet) file() string { return filepath.Join(f.Dir, "headwater.yaml") }
 // steer runs a command about the delivery.
 func (f *fleet) steer(user, verb string, args ...string) {
 	f.Helper()
-	_, stderr, exit := f.Command(user, append([]string{verb, f.prefix, "--config", f.file()}, args...)...)
+	f.Reported(f.prefix)
+	_, stderr, exit := f.Command(user, append([]string{verb, f.prefix}, args...)...)
 	require.Zero(f, exit, stderr)
 }
 
@@ -98,41 +91,12 @@ func (f *fleet) steer(user, verb string, args ...string) {
 // somebody else's policy would, until allow is called.
 func (f *fleet) refuse(namespace string) (allow func()) {
 	f.Helper()
-	api := f.Admin.AdmissionregistrationV1()
-	meta := metav1.ObjectMeta{Name: "refuse-" + namespace}
-	_, err := api.ValidatingAdmissionPolicies().Create(f.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: meta,
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
-				},
-			}}},
-			Validations: []admissionregistrationv1.Validation{{Expression: fmt.Sprintf("request.namespace != %q", namespace), Message: "refused by the test"}},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(f, err)
-	_, err = api.ValidatingAdmissionPolicyBindings().Create(f.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: meta,
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: meta.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(f, err)
-	allow = func() {
-		ctx := context.WithoutCancel(f.Context())
-		_ = api.ValidatingAdmissionPolicyBindings().Delete(ctx, meta.Name, metav1.DeleteOptions{})
-		_ = api.ValidatingAdmissionPolicies().Delete(ctx, meta.Name, metav1.DeleteOptions{})
-	}
-	f.Cleanup(allow)
+	allow = f.Policy(metav1.ObjectMeta{Name: "refuse-" + namespace}, admissionregistrationv1.Update, "", "secrets", fmt.Sprintf("request.namespace != %q", namespace))
 	f.Eventually(func(ctx context.Context) error {
 		clone := f.Get(namespace, "shared")
 		clone.Data["k"] = []byte("refused?")
-		if _, err := f.Admin.CoreV1().Secrets(namespace).Update(ctx, clone, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
-			return fmt.Errorf("updates in %s are not refused yet", namespace)
-		}
-		return nil
+		_, err := f.Admin.CoreV1().Secrets(namespace).Update(ctx, clone, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return lab.ErrorIf(err == nil || !strings.Contains(err.Error(), "refused by the test"), "updates in %s are not refused yet: %v", namespace, err)
 	})
 	return allow
 }
@@ -142,69 +106,72 @@ func TestARevisionReachesALaterStageOnlyWhenItsTimeComes(t *testing.T) {
 	f := newStaged(t, "staged", waitsForApproval, "")
 	user := f.approver()
 	h := f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
+	f.delivered(1, "v")
 
 	f.edit("w")
 	f.have("w", "w", "v", "v")
-	f.verdict(2, delivery.Delivering)
+	f.verdict(2, revisions.Delivering)
 	f.HasNote(f.prefix+"-src", "shared", "DeliveryStarted", "revision 2 starts with stage canary")
 	f.Settled(h)
 	before := f.Cluster.Mark()
 	f.Stays(f.NoWrites(before))
 	f.HasMetric(h, 1, "headwater_delivery_sources", map[string]string{"rule": "staged", "verdict": "Delivering"})
+	require.Contains(t, f.heldBy(f.name(0)), "w")
 	require.NotContains(t, f.heldBy(f.name(2)), "w")
 	require.NotContains(t, f.heldBy(f.name(3)), "w")
 
-	var history inspect.History
-	f.Answers(user, &history, "history", "staged", "--config", f.file())
-	require.Equal(t, 2, history.Sources[0].Revisions[0].Clones)
-	require.Equal(t, "canary", history.Sources[0].Revisions[0].Stage)
+	var history reported.History
+	f.Reported("staged")
+	f.Eventually(func(context.Context) error { // clones are counted later
+		f.Answers(user, &history, "history", "staged")
+		newest := history.Sources[0].Revisions[0]
+		return lab.ErrorIf(newest.Clones != 2 || newest.Stage != "canary", "%+v", newest)
+	})
 	f.steer(user, "promote")
-	f.have("w", "w", "w", "w")
-	f.verdict(2, delivery.Delivered)
+	f.delivered(2, "w")
 	f.HasNote(f.prefix+"-src", "shared", "Delivered", "revision 2 passed every stage")
+	secrets, err := f.Cluster.Since(t.Context(), before, func(r cluster.Request) bool { return r.User == user && r.Resource == "secrets" })
+	require.NoError(t, err)
+	require.Empty(t, secrets, "who steers a delivery reads no Secret")
 }
 
 // Invariants D2 and D5.
 func TestARevisionThatFailsIsTakenBackAndStaysRejected(t *testing.T) {
 	f := newStaged(t, "failing", "", ", gate: {timeout: 5s}")
+	user := f.approver()
 	h := f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
+	f.delivered(1, "v")
 	allow := f.refuse(f.name(1))
 	f.edit("bad")
 	f.HasClone(f.name(0), "shared", map[string]string{"k": "bad"})
-	f.verdict(2, delivery.Rejected)
+	f.steer(user, "rollback")
+	f.verdict(2, revisions.Rejected)
 	f.have("v", "v", "v", "v")
-	f.HasNote(f.prefix+"-src", "shared", "DeliveryRolledBack", "every clone gets revision 1 again")
 	require.NotContains(t, f.heldBy(f.name(2)), "bad")
-	f.HasMetric(h, 1, "headwater_delivery_failures_total", map[string]string{"rule": "failing"})
 
-	sources := func(verdict delivery.Verdict) {
+	sources := func(verdict revisions.Verdict) {
 		f.HasMetric(h, 1, "headwater_delivery_sources", map[string]string{"rule": "failing", "verdict": string(verdict)})
 	}
-	sources(delivery.Rejected)
+	sources(revisions.Rejected)
 	allow()
 	f.edit("v")
-	sources(delivery.Delivered)
+	sources(revisions.Delivered)
 	f.edit("bad")
-	sources(delivery.Rejected)
+	sources(revisions.Rejected)
 	f.Settled(h)
 	f.have("v", "v", "v", "v")
 	require.Len(t, f.revisions(), 2, "neither the stable nor the rejected content is recorded twice")
 
-	f.steer(f.approver(), "retry")
+	f.steer(user, "retry")
 	f.have("bad", "bad", "bad", "bad")
-	f.verdict(2, delivery.Delivered)
+	f.verdict(2, revisions.Delivered)
 }
 
 // Invariant D6.
 func TestNewAndRepairedClonesGetTheRevisionOfTheirStage(t *testing.T) {
 	f := newStaged(t, "repaired", waitsForApproval, "")
 	f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
+	f.delivered(1, "v")
 	f.edit("w")
 	f.have("w", "w", "v", "v")
 
@@ -223,41 +190,38 @@ func TestNewAndRepairedClonesGetTheRevisionOfTheirStage(t *testing.T) {
 
 // Invariant D3.
 func TestADeliveryGoesOnAfterAKill(t *testing.T) {
-	f := newStaged(t, "killed", ", soak: 3s", "")
+	f := newStaged(t, "killed", ", soak: 1h", "")
+	soaks := strings.Replace(f.rules, "soak: 1h", "soak: 1s", 1)
 	h := f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
+	f.delivered(1, "v")
 	f.edit("w")
 	f.have("w", "w", "v", "v")
 	h.Kill()
-	h = f.StartAlone(f.rules)
-	f.have("w", "w", "w", "w")
-	f.verdict(2, delivery.Delivered)
+	h = f.StartAlone(soaks)
+	f.delivered(2, "w")
 
 	h.Kill()
 	f.edit("x") // nobody sees it
-	f.StartAlone(f.rules)
-	f.verdict(3, delivery.Delivered)
-	f.have("x", "x", "x", "x")
+	f.StartAlone(soaks)
+	f.delivered(3, "x")
 }
 
 // Invariant D8.
 func TestEditsDuringADeliveryStartAgainAndOldRevisionsGo(t *testing.T) {
 	f := newStaged(t, "often", waitsForApproval, "")
 	h := f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
+	f.delivered(1, "v")
 	for number, value := range []string{"a", "b", "c", "d"} {
 		f.edit(value)
 		f.have(value, value, "v", "v")
-		f.verdict(number+2, delivery.Delivering)
+		f.verdict(number+2, revisions.Delivering)
 	}
 	f.Settled(h)
 	require.Len(t, f.revisions(), 3)
 
 	f.edit("v") // back to what is stable: nothing new
 	f.have("v", "v", "v", "v")
-	f.verdict(5, delivery.Superseded)
+	f.verdict(5, revisions.Superseded)
 	require.Len(t, f.revisions(), 3)
 }
 
@@ -265,21 +229,19 @@ func TestARollbackToAnOlderRevisionLastsUntilTheNextEdit(t *testing.T) {
 	f := newStaged(t, "back", "", "")
 	user := f.approver()
 	f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
+	f.delivered(1, "v")
 	f.edit("w")
-	f.verdict(2, delivery.Delivered)
-	f.have("w", "w", "w", "w")
+	f.delivered(2, "w")
 
-	f.steer(user, "rollback", "--to", "1")
+	f.steer(user, "rollback", "--to", "1", "--yes")
 	f.have("v", "v", "v", "v")
 	f.steer(user, "resume")
 	f.have("w", "w", "w", "w")
-	f.steer(user, "rollback", "--to", "1")
+	f.steer(user, "rollback", "--to", "1", "--yes")
 	f.have("v", "v", "v", "v")
 	f.edit("x")
 	f.have("x", "x", "x", "x")
-	out, _, exit := f.Command(user, "diff", f.prefix, "1", "3", "--config", f.file())
+	out, _, exit := f.Command(f.Viewer(user+"-viewer"), "diff", f.prefix, "1", "3", "--config", f.file())
 	require.Zero(t, exit)
 	require.Contains(t, out, "Changed  k")
 }
@@ -290,12 +252,12 @@ func TestAHistoryWithoutADeliveryIsForRollbacks(t *testing.T) {
 	user := f.approver()
 	f.StartAlone(f.rule("namespaces: {selector: {matchLabels: {fleet: reverted}}}, history: 2"))
 	f.have("v", "v")
-	f.verdict(1, delivery.Delivered)
+	f.verdict(1, revisions.Delivered)
 	f.edit("w")
 	f.have("w", "w")
-	f.verdict(2, delivery.Delivered)
+	f.verdict(2, revisions.Delivered)
 	require.NotContains(t, f.Get(f.name(0), "shared").Annotations, mark.Revision)
-	f.steer(user, "rollback", "--to", "1")
+	f.steer(user, "rollback", "--to", "1", "--yes")
 	f.have("v", "v")
 	f.steer(user, "resume")
 	f.have("w", "w")

@@ -3,27 +3,23 @@
 package sync
 
 import (
-	"os"
 	"testing"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Run(m, cluster.Options{})) }
+func TestMain(m *testing.M) { lab.Main(m) }
 
-// env is e2e.Env in the words of these tests.
-type env struct{ *e2e.Env }
+// env is lab.Env in the words of these tests.
+type env struct{ *lab.Env }
 
-func newEnv(t *testing.T) *env {
-	t.Helper()
-	return &env{e2e.Parallel(t)}
-}
+func newEnv(t *testing.T) *env { return &env{lab.Parallel(t)} }
 
 // ownCluster is newEnv for a test with hundreds of namespaces. The controller
 // manager takes half a minute to delete those, and other tests would have to wait.
 func ownCluster(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
-	return &env{e2e.On(t, cluster.ForTest(t, cluster.Options{}))}
+	return &env{lab.On(t, cluster.ForTest(t, cluster.Options{}))}
 }

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,9 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/internal/inspect"
 	"github.com/headwater-k8s/headwater/sync/survey"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // relabel takes the namespace from the rule, or gives it back.
@@ -34,18 +34,6 @@ func (f *fleet) left() (left int) {
 	return left
 }
 
-func (f *fleet) standings(user string) map[survey.Status]int {
-	f.Helper()
-	var status inspect.Status
-	f.Status(user, &status, "--config", f.Dir+"/headwater.yaml")
-	for _, rule := range status.Rules {
-		if rule.Name == f.prefix {
-			return rule.Clones
-		}
-	}
-	return nil
-}
-
 // Invariant 5. After a kill nothing but what is stored tells that six clones were
 // removed just before.
 func TestAHeldTrickleStaysHeldAcrossARestartUntilItIsApproved(t *testing.T) {
@@ -59,24 +47,24 @@ func TestAHeldTrickleStaysHeldAcrossARestartUntilItIsApproved(t *testing.T) {
 			f.HasNone(f.name(i), "shared")
 		}
 	}
-	f.HasNote(harness.Namespace, harness.Namespace, "MassRemoval", `3 of the 14 clones of rule "trickle" are due to be deleted after 6 others`)
+	f.HasNote(lab.Namespace, lab.Namespace, "MassRemoval", `3 of the 14 clones of rule "trickle" are due to be deleted after 6 others`)
 
 	h.Kill()
 	h = f.StartAlone(f.rules)
 	held := map[string]string{"rule": "trickle", "state": "held", "reason": "MassRemoval"}
 	f.HasMetric(h, 3, "headwater_sync_clones", held)
 	user := f.approver()
-	require.Equal(t, map[survey.Status]int{survey.Current: 11, survey.Held: 3}, f.standings(user))
+	f.HasMetric(h, 11, "headwater_sync_clones", map[string]string{"rule": "trickle", "state": "current"})
 	f.Settled(h)
 	require.Equal(t, 14, f.left())
 
 	t.Log("a hold ends with its cause, in part or whole")
 	f.relabel(8, `"trickle"`)
-	f.HasNote(harness.Namespace, harness.Namespace, "MassRemoval", `2 of the 14 clones of rule "trickle" are due to be deleted after 6 others`)
+	f.HasNote(lab.Namespace, lab.Namespace, "MassRemoval", `2 of the 14 clones of rule "trickle" are due to be deleted after 6 others`)
 	f.HasMetric(h, 2, "headwater_sync_clones", held)
 
-	file := f.ConfigFile(f.rules)
-	out, problem, exit := f.Command(user, "approve", "trickle", "--config", file)
+	f.wouldApprove(user, 2)
+	out, problem, exit := f.Command(user, "approve", "trickle")
 	require.Zero(t, exit, problem)
 	require.Equal(t, "approved: removal of 2 clones of rule trickle\n", out)
 	f.HasNone(f.name(6), "shared")
@@ -90,15 +78,13 @@ func TestAHoldIsRecordedAgainWhenTheRecordIsDeleted(t *testing.T) {
 	f := newFleet(newEnv(t), "record", 5, "")
 	h := f.StartAlone(f.rules)
 	f.allHave("v")
+	f.Settled(h)
 	f.ConfigFile(f.rule("namespaces: {include: [record-0]}"))
 	f.HasMetric(h, 4, "headwater_sync_clones", map[string]string{"rule": "record", "state": "held"})
-	records := f.Admin.CoreV1().ConfigMaps(harness.Namespace)
+	records := f.Admin.CoreV1().ConfigMaps(lab.Namespace)
 	recorded := func(ctx context.Context) error {
 		record, err := records.Get(ctx, survey.RemovalsName, metav1.GetOptions{})
-		if err == nil && record.Data["record"] == "" {
-			err = fmt.Errorf("nothing is recorded of the rule")
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(record.Data["record"] == "", "nothing is recorded of the rule"))
 	}
 	f.Eventually(recorded)
 	require.NoError(t, records.Delete(t.Context(), survey.RemovalsName, metav1.DeleteOptions{}))

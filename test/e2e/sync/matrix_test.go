@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,8 +15,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // situation is one way in which something happens to something. MX stands for
@@ -98,10 +98,9 @@ func (s scene) setUp() {
 }
 
 func (s scene) createSource() {
-	source := harness.Secret(s.place("src"), "shared", map[string]string{"k": "v"})
+	source := lab.Secret(s.place("src"), "shared", map[string]string{"k": "v"})
 	source.Labels = map[string]string{"share": "yes", "color": "red"}
-	_, err := s.Admin.CoreV1().Secrets(source.Namespace).Create(s.Context(), source, metav1.CreateOptions{})
-	require.NoError(s, err)
+	s.Create(source.Namespace, source)
 }
 
 // clones shows every Secret of the scene but the source: what it holds, its
@@ -144,12 +143,9 @@ func (s scene) becomes(t *testing.T, want map[string]string) {
 	for place, clone := range want {
 		owned[place] = s.own(clone)
 	}
-	require.NoError(t, harness.Eventually(t.Context(), func(ctx context.Context) error {
+	require.NoError(t, lab.Eventually(t.Context(), func(ctx context.Context) error {
 		got, err := s.clones(ctx)
-		if err == nil && !maps.Equal(got, owned) {
-			err = fmt.Errorf("the clones are %v, want %v", got, owned)
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(!maps.Equal(got, owned), "the clones are %v, want %v", got, owned))
 	}))
 }
 
@@ -180,7 +176,7 @@ func TestWhateverHappensToWhatever(t *testing.T) {
 		}
 	}
 	e := ownCluster(t)
-	e.Sections = e2e.EveryDelete
+	e.Sections = lab.EveryDelete
 	up, down := setUp(e, "mx-up", situations), setUp(e, "mx-down", situations)
 	h := e.Start(up.rulesBefore() + down.rulesBefore())
 	up.settle(t, h)
@@ -232,7 +228,7 @@ func (st stage) rulesAfter() (rules string) {
 	return rules
 }
 
-func (st stage) settle(t *testing.T, h *harness.Headwater) {
+func (st stage) settle(t *testing.T, h *lab.Headwater) {
 	t.Helper()
 	for _, s := range st.scenes {
 		s.becomes(t, s.before)
@@ -259,13 +255,13 @@ func (st stage) heardOf(t *testing.T) {
 
 // check checks that every scene came to what is asked for, and that since then
 // nothing else was written, in other scenes neither.
-func (st stage) check(t *testing.T, h *harness.Headwater, since cluster.Mark) {
+func (st stage) check(t *testing.T, h *lab.Headwater, since cluster.Mark) {
 	t.Helper()
 	for sentence, s := range st.scenes {
 		t.Run(sentence+", in the end", func(t *testing.T) { s.becomes(t, s.after) })
 	}
 	st.Settled(h)
-	requests := slices.DeleteFunc(st.Writes(since), func(r cluster.Request) bool { return r.Resource == "events" })
+	requests := slices.DeleteFunc(st.Writes(since), func(r cluster.Request) bool { return r.Resource == "events" || r.Name == "headwater-last-valid" })
 	for sentence, s := range st.scenes {
 		t.Run(sentence+", and no more", func(t *testing.T) {
 			require.ElementsMatch(t, s.wrote, s.written(requests))

@@ -13,23 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // Invariant 4: anybody may write by the name of our field manager.
 func TestAForgedFieldManagerMakesNoClone(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("forged-src")
-	e.Namespace("forged-a")
-	e.Secret("forged-src", "shared", map[string]string{"k": "ours"})
+	e.StageOf("forged", map[string]string{"k": "ours"})
 	e.Secret("forged-src", "fixed", map[string]string{"k": "ours"})
 	theirs := map[string]string{"k": "theirs"}
 	e.Secret("forged-a", "shared", theirs)
-	fixed, immutable := harness.Secret("forged-a", "fixed", theirs), true
+	fixed, immutable := lab.Secret("forged-a", "fixed", theirs), true
 	fixed.Immutable = &immutable
-	_, err := e.Admin.CoreV1().Secrets("forged-a").Create(t.Context(), fixed, metav1.CreateOptions{})
-	require.NoError(t, err)
+	e.Create("forged-a", fixed)
 	e.ClusterRole("forged-patcher", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"patch"}})
 	e.Grant("forged-a", "forged-patcher", "forged-mallory")
 	rule := `
@@ -46,13 +42,13 @@ func TestAForgedFieldManagerMakesNoClone(t *testing.T) {
 			[]byte(`{"metadata":{"annotations":{"x":"y"}}}`), metav1.PatchOptions{FieldManager: mark.FieldManager})
 		require.NoError(t, err)
 	}
-	e.Holds(e2e.Settle, func(context.Context) error {
+	e.Stays(func(context.Context) error {
 		for name, uid := range before {
 			now := e.Get("forged-a", name)
 			if now == nil || now.UID != uid {
 				return fmt.Errorf("%s was deleted", name)
 			}
-			if err := e2e.SameData(now, theirs); err != nil {
+			if err := lab.SameData(now, theirs); err != nil {
 				return err
 			}
 		}
@@ -64,10 +60,8 @@ func TestAForgedFieldManagerMakesNoClone(t *testing.T) {
 // is ours is left alone where it cannot be put right.
 func TestAFrozenCloneWithoutItsLabelIsReported(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("frozen-src")
-	e.Namespace("frozen-a")
-	e.Secret("frozen-src", "shared", map[string]string{"k": "v"})
-	e.Start(e2e.OneRule("frozen"))
+	e.StageOf("frozen", map[string]string{"k": "v"})
+	e.Start(lab.OneRule("frozen"))
 	e.HasClone("frozen-a", "shared", map[string]string{"k": "v"})
 	uid := e.Get("frozen-a", "shared").UID
 	e.Edit("frozen-a", "shared", func(s *corev1.Secret) {
@@ -82,8 +76,7 @@ func TestAFrozenCloneWithoutItsLabelIsReported(t *testing.T) {
 // Invariant 11: what admission of others says of a clone is theirs to say.
 func TestARefusalThatQuotesAValueIsToldWithoutIt(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("quote-src")
-	e.Namespace("quote-a")
+	e.Namespaces("quote-src", "quote-a")
 	for resource, manifest := range map[string]string{
 		"validatingadmissionpolicies": `
 apiVersion: admissionregistration.k8s.io/v1
@@ -113,13 +106,10 @@ spec: {policyName: quotes, validationActions: [Deny]}
 	e.Eventually(func(ctx context.Context) error {
 		_, err := e.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace("quote-a").
 			Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil {
-			return fmt.Errorf("not refused yet")
-		}
-		return nil
+		return lab.ErrorIf(err == nil, "not refused yet")
 	})
 	e.Secret("quote-src", "shared", map[string]string{"password": "hunter2-hunter2"})
-	e.Start(e2e.OneRule("quote"))
+	e.Start(lab.OneRule("quote"))
 	note := e.HasEvent("quote-a", "shared", "CloneFailed")
 	require.Contains(t, note, "Policy 'quotes' denied the request or failed")
 	require.NotContains(t, note, "weak password")

@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -10,10 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/internal/inspect"
-	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/internal/inspect/reported"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 // fleet is a source and n namespaces PREFIX-0 … with its clone.
@@ -26,6 +25,7 @@ type fleet struct {
 
 func newFleet(e *env, prefix string, n int, sync string) *fleet {
 	e.Helper()
+	e.RuleStatuses()
 	e.Namespace(prefix + "-src")
 	e.Secret(prefix+"-src", "shared", map[string]string{"k": "v"})
 	f := &fleet{env: e, prefix: prefix, n: n}
@@ -33,12 +33,6 @@ func newFleet(e *env, prefix string, n int, sync string) *fleet {
 		e.Namespace(f.name(i), "keep=yes", "fleet="+prefix)
 	}
 	f.rules = f.rule(fmt.Sprintf("namespaces: {selector: {matchLabels: {fleet: %s}}}, %s", prefix, sync))
-	// Otherwise the Headwater of a later test deletes them at a moment of its own.
-	e.Cleanup(func() {
-		revisions := metav1.ListOptions{LabelSelector: mark.Revision + "," + mark.Rule + "=" + prefix}
-		err := e.Admin.CoreV1().Secrets(harness.Namespace).DeleteCollection(context.WithoutCancel(e.Context()), metav1.DeleteOptions{}, revisions)
-		require.NoError(e, err)
-	})
 	return f
 }
 
@@ -74,20 +68,28 @@ func (f *fleet) uids() func(context.Context) error {
 func (f *fleet) approver() string {
 	f.Helper()
 	user := f.prefix + "-approver"
-	require.NoError(f, harness.Bind(f.Context(), f.Admin, "headwater-inspect", user))
-	require.NoError(f, harness.BindIn(f.Context(), f.Admin, harness.Namespace, "headwater-approve", user))
+	require.NoError(f, lab.Bind(f.Context(), f.Admin, "headwater-view", user))
+	for _, role := range requestConfigMaps {
+		require.NoError(f, lab.BindIn(f.Context(), f.Admin, lab.Namespace, role, user))
+	}
 	return user
+}
+
+// wouldApprove waits until the RuleStatus says that so many removals are held.
+func (f *fleet) wouldApprove(user string, removals int) {
+	f.Helper()
+	f.Eventually(func(context.Context) error {
+		out, problem, _ := f.Command(user, "approve", f.prefix, "--dry-run")
+		return lab.ErrorIf(out != fmt.Sprintf("would approve: removal of %d clones of rule %s\n", removals, f.prefix), "%s%s", out, problem)
+	})
 }
 
 // usedUp waits until no approval of the fleet's rule is left.
 func (f *fleet) usedUp() {
 	f.Helper()
 	f.Eventually(func(ctx context.Context) error {
-		approvals, err := f.Admin.CoreV1().ConfigMaps(harness.Namespace).Get(ctx, "headwater-approvals", metav1.GetOptions{})
-		if err == nil && approvals.Data[f.prefix] != "" {
-			err = fmt.Errorf("still approved: %s", approvals.Data[f.prefix])
-		}
-		return err
+		approvals, err := f.Admin.CoreV1().ConfigMaps(lab.Namespace).Get(ctx, "headwater-approvals", metav1.GetOptions{})
+		return errors.Join(err, lab.ErrorIf(approvals.Data[f.prefix] != "", "still approved: %s", approvals.Data[f.prefix]))
 	})
 }
 
@@ -96,48 +98,53 @@ func TestAMassRemovalIsHeldUntilItIsApproved(t *testing.T) {
 	f := newFleet(newEnv(t), "mass", 6, "")
 	h := f.StartAlone(f.rules)
 	f.allHave("v")
+	f.Settled(h) // of a clone that it has not seen, it counts no removal
 	same := f.uids()
 	f.ConfigFile(f.rule("namespaces: {include: [mass-0]}"))
-	f.HasNote(harness.Namespace, harness.Namespace, "MassRemoval", "5 of the 6 clones of rule \"mass\"")
+	f.HasNote(lab.Namespace, lab.Namespace, "MassRemoval", "5 of the 6 clones of rule \"mass\"")
+	f.HasNote("mass-src", "shared", "MassRemoval", "5 of the 6 clones of rule \"mass\"")
 	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "mass", "state": "held", "reason": "MassRemoval"})
-	f.Holds(e2e.Settle, same)
+	f.Stays(same)
 
 	h.Kill()
 	h = f.StartAlone(f.rule("namespaces: {include: [mass-0]}"))
 	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "mass", "state": "held", "reason": "MassRemoval"})
-	f.Holds(e2e.Settle, same)
+	f.Stays(same)
 
-	user, file := f.approver(), f.ConfigFile(f.rule("namespaces: {include: [mass-0]}"))
-	out, problem, exit := f.Command(user, "approve", "mass", "--config", file, "--dry-run")
-	require.Zero(t, exit, problem)
-	require.Equal(t, "would approve: removal of 5 clones of rule mass\n", out)
-	f.Holds(e2e.Settle, same)
-	out, problem, exit = f.Command(user, "approve", "mass", "--config", file)
+	user := f.approver()
+	f.wouldApprove(user, 5)
+	f.Stays(same)
+	out, problem, exit := f.Command(user, "approve", "mass")
 	require.Zero(t, exit, problem)
 	require.Equal(t, "approved: removal of 5 clones of rule mass\n", out)
 	for i := 1; i < f.n; i++ {
 		f.HasNone(f.name(i), "shared")
 	}
 	f.HasClone(f.name(0), "shared", map[string]string{"k": "v"})
-	f.HasNote(harness.Namespace, harness.Namespace, "Approved", `Headwater deletes 5 of the 6 clones of rule "mass": approved at 2`)
-	f.HasNote(harness.Namespace, harness.Namespace, "Approved", `Z by user "mass-approver" (name not verified)`)
+	f.HasNote(lab.Namespace, lab.Namespace, "Approved", `Headwater deletes 5 of the 6 clones of rule "mass": approved at 2`)
+	f.HasNote(lab.Namespace, lab.Namespace, "Approved", `Z by user "mass-approver" (name not verified)`)
 	f.usedUp()
-	_, problem, exit = f.Command(user, "approve", "mass", "--config", file)
+	f.Eventually(func(context.Context) error { // the RuleStatus follows within seconds
+		out, _, exit := f.Command(user, "approve", "mass", "--dry-run")
+		return lab.ErrorIf(exit == 0, "%s", out)
+	})
+	_, problem, exit = f.Command(user, "approve", "mass")
 	require.Equal(t, 1, exit)
 	require.Contains(t, problem, `nothing of rule "mass" is held`)
-	_, problem, exit = f.Command(user, "approve", "mas", "--config", file)
+	_, problem, exit = f.Command(user, "approve", "mas")
 	require.Equal(t, 1, exit)
-	require.Contains(t, problem, `no rule "mas" clones anything; those that do: mass`)
+	require.Contains(t, problem, `rule "mas" has no RuleStatus`)
 }
 
 func TestAHeldRemovalEndsWithItsCause(t *testing.T) {
 	f := newFleet(newEnv(t), "cause", 5, "onSourceDeleted: Delete")
 	h := f.Start(f.rules)
 	f.allHave("v")
+	f.Settled(h)
 	same := f.uids()
 	require.NoError(t, f.Admin.CoreV1().Secrets("cause-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
 	f.HasMetric(h, 5, "headwater_sync_clones", map[string]string{"rule": "cause", "state": "held"})
-	f.Holds(e2e.Settle, same)
+	f.Stays(same)
 	f.Secret("cause-src", "shared", map[string]string{"k": "v2"})
 	f.allHave("v2")
 	require.NoError(t, same(t.Context()), "updated, not recreated")
@@ -157,22 +164,16 @@ func TestRemovalsOneAfterTheOtherAreOneMassRemoval(t *testing.T) {
 	}
 	f.Eventually(func(ctx context.Context) error {
 		held, err := h.Metric(ctx, "headwater_sync_clones", map[string]string{"rule": "drip", "state": "held"})
-		if err == nil && held < 7 {
-			err = fmt.Errorf("%v held", held)
-		}
-		return err
+		return errors.Join(err, lab.ErrorIf(held < 7, "%v held", held))
 	})
-	f.Holds(e2e.Settle, func(context.Context) error {
+	f.Stays(func(context.Context) error {
 		left := 0
 		for i := range f.n {
 			if f.Get(f.name(i), "shared") != nil {
 				left++
 			}
 		}
-		if left < 7 {
-			return fmt.Errorf("only %d of 10 clones are left", left)
-		}
-		return nil
+		return lab.ErrorIf(left < 7, "only %d of 10 clones are left", left)
 	})
 }
 
@@ -212,12 +213,17 @@ func TestAnEmptiedSourceIsPropagatedOnceApproved(t *testing.T) {
 	f.allHave("v")
 	f.Edit("void-src", "shared", func(s *corev1.Secret) { s.Data = nil })
 	require.Contains(t, f.HasEvent("void-src", "shared", "SourceEmptied"), "headwater approve void")
-	f.Holds(e2e.Settle, func(context.Context) error {
-		return e2e.SameData(f.Get(f.name(0), "shared"), map[string]string{"k": "v"})
+	f.Stays(func(context.Context) error {
+		return lab.SameData(f.Get(f.name(0), "shared"), map[string]string{"k": "v"})
 	})
-	var approved inspect.Approved
-	f.Answers(f.approver(), &approved, "approve", "void", "--config", f.ConfigFile(f.rules))
-	require.Equal(t, inspect.Approved{Rule: "void", Emptied: []string{"Secret/void-src/shared"}}, approved)
+	var approved reported.Approved
+	user := f.approver()
+	f.Eventually(func(context.Context) error { // its RuleStatus says so
+		_, problem, exit := f.Command(user, "approve", "void", "--dry-run")
+		return lab.ErrorIf(exit != 0, "%s", problem)
+	})
+	f.Answers(user, &approved, "approve", "void")
+	require.Equal(t, reported.Approved{Rule: "void", Emptied: []string{"Secret/void-src/shared"}}, approved)
 	for i := range f.n {
 		f.HasClone(f.name(i), "shared", map[string]string{})
 	}
@@ -231,9 +237,7 @@ func TestAnEmptiedSourceIsPropagatedOnceApproved(t *testing.T) {
 
 func TestAChangeOfTypeLosesNoClone(t *testing.T) {
 	e := newEnv(t)
-	for _, name := range []string{"retype-src", "retype-a", "retype-full"} {
-		e.Namespace(name)
-	}
+	e.Namespaces("retype-src", "retype-a", "retype-full")
 	data := map[string]string{"tls.crt": "c", "tls.key": "k"}
 	e.Secret("retype-src", "shared", data)
 	e.Start(`
@@ -253,7 +257,7 @@ func TestAChangeOfTypeLosesNoClone(t *testing.T) {
 	secrets := e.Admin.CoreV1().Secrets("retype-src")
 	require.NoError(t, secrets.Delete(t.Context(), "shared", metav1.DeleteOptions{}))
 	data["tls.crt"] = "c2"
-	source := harness.Secret("retype-src", "shared", data)
+	source := lab.Secret("retype-src", "shared", data)
 	source.Type = corev1.SecretTypeTLS
 	_, err := secrets.Create(t.Context(), source, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -269,7 +273,7 @@ func TestAChangeOfTypeLosesNoClone(t *testing.T) {
 	ofType("retype-a", "public", corev1.SecretTypeOpaque)
 	t.Log("a clone stays for as long as the one after it would be refused")
 	require.Contains(t, e.HasEvent("retype-full", "shared", "CloneFailed"), "exceeded quota")
-	e.Holds(e2e.Settle, func(context.Context) error {
+	e.Stays(func(context.Context) error {
 		if now := e.Get("retype-full", "shared"); now == nil || now.UID != before.UID {
 			return fmt.Errorf("the clone is gone")
 		}

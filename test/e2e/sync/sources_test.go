@@ -12,20 +12,17 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 )
 
 func TestSourcesBySelectorFollowTheirLabel(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("label-src")
-	e.Namespace("label-a")
+	e.Namespaces("label-src", "label-a")
 	data := map[string]string{"k": "v"}
 	share := func(name string, labels map[string]string) {
-		secret := harness.Secret("label-src", name, data)
+		secret := lab.Secret("label-src", name, data)
 		secret.Labels = labels
-		_, err := e.Admin.CoreV1().Secrets("label-src").Create(t.Context(), secret, metav1.CreateOptions{})
-		require.NoError(t, err)
+		e.Create("label-src", secret)
 	}
 	share("first", map[string]string{"share": "yes"})
 	share("plain", nil)
@@ -54,8 +51,7 @@ func TestSourcesBySelectorFollowTheirLabel(t *testing.T) {
 
 func TestTheFirstRuleInTheFileWinsAPlace(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("place-src")
-	e.Namespace("place-a")
+	e.Namespaces("place-src", "place-a")
 	e.Secret("place-src", "one", map[string]string{"k": "one"})
 	e.Secret("place-src", "two", map[string]string{"k": "two"})
 	rule := func(source string) string {
@@ -74,7 +70,7 @@ func TestTheFirstRuleInTheFileWinsAPlace(t *testing.T) {
 
 	mark := e.Cluster.Mark()
 	e.Edit("place-src", "two", func(s *corev1.Secret) { s.Data["k"] = []byte("two again") })
-	e.Holds(e2e.Settle, e.NoWrites(mark))
+	e.Stays(e.NoWrites(mark))
 
 	e.ConfigFile(rule("two") + rule("one"))
 	e.HasClone("place-a", "shared", map[string]string{"k": "two again"})
@@ -84,9 +80,7 @@ func TestTheFirstRuleInTheFileWinsAPlace(t *testing.T) {
 
 func TestOneSourceMayBeInSeveralRules(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("several-src")
-	e.Namespace("several-a")
-	e.Secret("several-src", "shared", map[string]string{"tls.crt": "c", "tls.key": "k"})
+	e.StageOf("several", map[string]string{"tls.crt": "c", "tls.key": "k"})
 	e.Start(`
 - name: several-all
   source: {kind: Secret, namespace: several-src, name: shared}
@@ -104,13 +98,11 @@ func TestOneSourceMayBeInSeveralRules(t *testing.T) {
 
 func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("refuse-src")
-	e.Namespace("refuse-a")
+	e.Namespaces("refuse-src", "refuse-a")
 	create := func(namespace, name string, change func(*corev1.Secret)) {
-		secret := harness.Secret(namespace, name, map[string]string{"k": "v"})
+		secret := lab.Secret(namespace, name, map[string]string{"k": "v"})
 		change(secret)
-		_, err := e.Admin.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{})
-		require.NoError(t, err)
+		e.Create(namespace, secret)
 		t.Cleanup(func() {
 			_ = e.Admin.CoreV1().Secrets(namespace).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{})
 		})
@@ -124,7 +116,7 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 		mark.Stamp(&s.ObjectMeta, mark.Clone{Rule: "r", Source: object.Ref{Kind: object.Secret, Namespace: "refuse-first", Name: "first"}})
 	})
 	create(metav1.NamespaceSystem, "refuse-system", func(*corev1.Secret) {})
-	create(harness.Namespace, "refuse-own", func(*corev1.Secret) {})
+	create(lab.Namespace, "refuse-own", func(*corev1.Secret) {})
 	create(metav1.NamespaceSystem, "refuse-allowed", func(*corev1.Secret) {})
 	rule := func(namespace, name, source, target string) string {
 		return fmt.Sprintf(`
@@ -135,7 +127,7 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 	}
 	h := e.Start(rule("refuse-src", "release", "", "") + rule("refuse-src", "bootstrap", "", "") + rule("refuse-src", "copied", "", "") +
 		rule("refuse-src", "large", "", `, target: {copyAnnotations: ["*"], annotations: {more: "`+strings.Repeat("y", 100<<10)+`"}}`) +
-		rule(metav1.NamespaceSystem, "refuse-system", "", "") + rule(harness.Namespace, "refuse-own", "", "") +
+		rule(metav1.NamespaceSystem, "refuse-system", "", "") + rule(lab.Namespace, "refuse-own", "", "") +
 		rule(metav1.NamespaceSystem, "refuse-allowed", ", allowSystemNamespace: true", ""))
 	for _, refused := range []struct{ namespace, name, reason, note string }{
 		{"refuse-src", "release", "ForbiddenType", "Helm"},
@@ -143,7 +135,7 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 		{"refuse-src", "copied", "SourceIsClone", "a clone, of Secret/refuse-first/first"},
 		{"refuse-src", "large", "TooLarge", "bytes of annotations"},
 		{metav1.NamespaceSystem, "refuse-system", "SystemNamespace", "allowSystemNamespace: true"},
-		{harness.Namespace, "refuse-own", "OwnNamespace", "move the source to another namespace"},
+		{lab.Namespace, "refuse-own", "OwnNamespace", "move the source to another namespace"},
 	} {
 		require.Contains(t, e.HasEvent(refused.namespace, refused.name, refused.reason), refused.note)
 		e.HasMetric(h, 1, "headwater_sync_clones", map[string]string{"rule": refused.name, "state": "refused", "reason": refused.reason})
@@ -154,14 +146,12 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 
 func TestACloneHasTheMetadataOfItsRuleAndKeepsThatOfOthers(t *testing.T) {
 	e := newEnv(t)
-	e.Namespace("meta-src")
-	e.Namespace("meta-a")
-	source := harness.Secret("meta-src", "shared", map[string]string{"k": "v"})
+	e.Namespaces("meta-src", "meta-a")
+	source := lab.Secret("meta-src", "shared", map[string]string{"k": "v"})
 	source.Labels = map[string]string{"team": "platform", "app.kubernetes.io/instance": "argo"}
 	source.Annotations = map[string]string{"example.org/doc": "wiki", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
 	source.Finalizers = []string{"example.org/hold"}
-	_, err := e.Admin.CoreV1().Secrets("meta-src").Create(t.Context(), source, metav1.CreateOptions{})
-	require.NoError(t, err)
+	e.Create("meta-src", source)
 	defer e.Edit("meta-src", "shared", func(s *corev1.Secret) { s.Finalizers = nil })
 	rule := func(target string) string {
 		return fmt.Sprintf(`
@@ -183,10 +173,7 @@ func TestACloneHasTheMetadataOfItsRuleAndKeepsThatOfOthers(t *testing.T) {
 					return fmt.Errorf("%s are %v, want %v", key, want[1], want[0])
 				}
 			}
-			if len(clone.Finalizers)+len(clone.OwnerReferences) > 0 {
-				return fmt.Errorf("the clone has finalizers or owners")
-			}
-			return nil
+			return lab.ErrorIf(len(clone.Finalizers)+len(clone.OwnerReferences) > 0, "the clone has finalizers or owners")
 		})
 	}
 	has(map[string]string{"team": "platform", "env": "prod"}, map[string]string{"example.org/doc": "wiki", "note": "added"})

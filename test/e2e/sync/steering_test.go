@@ -11,66 +11,53 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/sync/delivery"
+	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/test/cluster"
 )
-
-// recorded returns the object that records a revision; nil if there is none.
-func (f *fleet) recorded(number int) *corev1.Secret {
-	f.Helper()
-	for _, one := range f.revisions() {
-		if one.Labels[mark.Revision] == fmt.Sprint(number) {
-			return &one
-		}
-	}
-	return nil
-}
 
 // A leaked credential must not wait for stages.
 func TestAnEditCanSkipTheStages(t *testing.T) {
 	f := newStaged(t, "leaked", waitsForApproval, "")
 	f.StartAlone(f.rules)
-	f.verdict(1, delivery.Delivered)
+	f.verdict(1, revisions.Delivered)
 	f.Edit("leaked-src", "shared", func(s *corev1.Secret) {
 		s.Data["k"], s.Annotations = []byte("w"), map[string]string{mark.Delivery: mark.AllAtOnce}
 	})
-	f.have("w", "w", "w", "w")
-	f.verdict(2, delivery.Delivered)
+	f.delivered(2, "w")
 
 	f.Edit("leaked-src", "shared", func(s *corev1.Secret) { s.Data["k"], s.Annotations = []byte("x"), nil })
 	f.have("x", "x", "w", "w")
-	f.verdict(3, delivery.Delivering)
+	f.verdict(3, revisions.Delivering)
 }
 
-func TestAHeldDeliveryWaitsForAPerson(t *testing.T) {
-	f := newStaged(t, "held", "", ", gate: {timeout: 3s}, onFailure: Hold")
+// That somebody's policy or quota refuses a clone shows nothing of the revision.
+func TestADeliveryWaitsForACloneThatCannotBeWritten(t *testing.T) {
+	f := newStaged(t, "unwritten", "", ", gate: {timeout: 1h}")
 	user := f.approver()
 	h := f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
+	f.delivered(1, "v")
 	allow := f.refuse(f.name(1))
 	f.edit("w")
-	f.verdict(2, delivery.Held)
-	f.HasNote("held-src", "shared", "DeliveryHeld", "run `headwater retry held` or `headwater rollback held`")
+	f.HasClone(f.name(0), "shared", map[string]string{"k": "w"})
+	f.HasEvent(f.name(1), "shared", "CloneFailed")
+	f.ConfigFile(strings.Replace(f.rules, "timeout: 1h", "timeout: 3s", 1))
+	f.HasNote("unwritten-src", "shared", "NoEvidence", "1 namespace without a clone of it: "+f.name(1)+" (")
 	f.have("w", "v", "v", "v")
 	f.Settled(h)
-	held := f.Cluster.Mark()
-	f.Stays(f.applied(held))
-
+	waits := f.Cluster.Mark()
+	f.Stays(f.applied(waits))
+	f.verdict(2, revisions.Delivering)
 	allow()
-	f.have("w", "w", "v", "v") // it is still of its stage
-	f.steer(user, "retry")
-	f.verdict(2, delivery.Delivered)
-	f.have("w", "w", "w", "w")
+	f.delivered(2, "w") // by itself
 
 	allow = f.refuse(f.name(1))
 	f.edit("x")
-	f.verdict(3, delivery.Held)
+	f.HasClone(f.name(0), "shared", map[string]string{"k": "x"})
+	f.steer(user, "promote", "--all")
+	f.HasClone(f.name(3), "shared", map[string]string{"k": "x"})
+	f.verdict(3, revisions.Delivered)
 	allow()
-	f.steer(user, "rollback")
-	f.verdict(3, delivery.Rejected)
-	f.have("w", "w", "w", "w")
-	require.NotContains(t, f.heldBy(f.name(2)), "x")
+	f.have("x", "x", "x", "x")
 }
 
 // applied is a condition that nothing was written since mark, apart from what the
@@ -88,17 +75,16 @@ func (f *fleet) applied(mark cluster.Mark) func(context.Context) error {
 
 // Invariant D4, in a pause.
 func TestAPausedDeliveryStaysInItsStage(t *testing.T) {
-	f := newStaged(t, "paused", ", soak: 1s", ", gate: {timeout: 2s}")
+	f := newStaged(t, "paused", ", soak: 1s", ", gate: {timeout: 10s}")
 	user := f.approver()
 	h := f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
+	f.delivered(1, "v")
 	allow := f.refuse(f.name(1))
 	f.edit("w")
 	f.HasClone(f.name(0), "shared", map[string]string{"k": "w"})
 	f.steer(user, "pause")
-	f.Holds(3*time.Second, func(context.Context) error {
-		if is := f.recorded(2).Annotations[mark.Verdict]; is != string(delivery.Delivering) {
+	f.Holds(12*time.Second, func(context.Context) error {
+		if is := f.Revision(f.prefix, "2").Annotations[mark.Verdict]; is != string(revisions.Delivering) {
 			return fmt.Errorf("a paused delivery is %s", is)
 		}
 		return nil
@@ -110,8 +96,7 @@ func TestAPausedDeliveryStaysInItsStage(t *testing.T) {
 	f.Stays(f.NoWrites(quiet))
 	f.have("w", "w", "v", "v")
 	f.steer(user, "resume")
-	f.verdict(2, delivery.Delivered)
-	f.have("w", "w", "w", "w")
+	f.delivered(2, "w")
 }
 
 // A rollback to an older revision ends with an edit, whatever the edit is, and what
@@ -119,51 +104,72 @@ func TestAPausedDeliveryStaysInItsStage(t *testing.T) {
 func TestARollbackEndsWithAnEditToWhatWasDeliveredBefore(t *testing.T) {
 	f := newStaged(t, "undone", waitsForApproval, "")
 	user := f.approver()
-	f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
+	h := f.StartAlone(f.rules)
+	f.delivered(1, "v")
 	f.edit("w")
+	f.have("w", "w", "v", "v")
 	f.steer(user, "promote")
-	f.verdict(2, delivery.Delivered)
+	f.verdict(2, revisions.Delivered)
 	f.edit("x")
 	f.have("x", "x", "w", "w")
-	f.steer(user, "rollback", "--to", "1")
+	f.steer(user, "rollback", "--to", "1", "--yes")
 	f.have("v", "v", "v", "v")
-	f.verdict(3, delivery.Rejected)
+	f.verdict(3, revisions.Rejected)
 	f.edit("w") // the stable revision: nothing new is recorded
 	f.have("w", "w", "w", "w")
 	require.Len(t, f.revisions(), 3)
 
 	f.edit("x")
-	f.steer(user, "rollback", "--to", "1")
+	f.HasMetric(h, 1, "headwater_delivery_sources", map[string]string{"rule": "undone", "verdict": string(revisions.Rejected)})
+	f.steer(user, "rollback", "--to", "1", "--yes")
 	f.have("v", "v", "v", "v")
-	_, refused, exit := f.Command(user, "rollback", f.prefix, "--to", "3", "--config", f.file())
+	_, refused, exit := f.Command(user, "rollback", f.prefix, "--to", "3")
 	require.NotZero(t, exit)
-	require.Contains(t, refused, "revision 3 was rejected")
+	require.Contains(t, refused, "revision 3 was never delivered to every namespace")
 	f.steer(user, "retry") // ends the rollback, too
 	f.have("x", "x", "v", "v")
 	f.steer(user, "promote")
-	f.verdict(3, delivery.Delivered)
-	f.have("x", "x", "x", "x")
+	f.delivered(3, "x")
 }
 
-// tooLarge is a value of which 50 revisions are not kept.
-var tooLarge = strings.Repeat("large", 40_000)
+// large is a value of which 50 revisions would take too much memory.
+var large = strings.Repeat("large", 40_000)
 
-func TestASourceTooLargeForRevisionsIsDeliveredAtOnce(t *testing.T) {
+// Invariant D12: no content passes the stages by its size.
+func TestALargeSourceIsDeliveredStageByStage(t *testing.T) {
 	f := newStaged(t, "large", waitsForApproval, "")
 	f.rules = strings.Replace(f.rules, "history: 3", "history: 50", 1)
 	h := f.StartAlone(f.rules)
-	f.have("v", "v", "v", "v")
-	f.verdict(1, delivery.Delivered)
-	f.edit("w")
-	f.have("w", "w", "v", "v")
-	f.edit(tooLarge)
-	f.have(tooLarge, tooLarge, tooLarge, tooLarge)
-	f.HasNote("large-src", "shared", "NotRecorded", "too large to keep 50 revisions of; it is delivered to every namespace at once")
-	f.verdict(2, delivery.Superseded)
+	f.delivered(1, "v")
+	f.edit(large)
+	f.verdict(2, revisions.Delivering)
+	f.have(large, large, "v", "v")
+	f.HasNote("large-src", "shared", "AwaitingApproval", "headwater promote large")
 	f.Settled(h)
-	require.Len(t, f.revisions(), 2)
 	quiet := f.Cluster.Mark()
 	f.Stays(f.NoWrites(quiet))
+}
+
+// A command ends with the leader's answer.
+func TestACommandSaysWhatTheLeaderRefuses(t *testing.T) {
+	f := newStaged(t, "refused", waitsForApproval, "")
+	user := f.approver()
+	h := f.StartAlone(f.rules)
+	f.delivered(1, "v")
+	f.edit("level: info #")
+	f.have("level: info #", "level: info #", "v", "v")
+	f.steer(user, "promote")
+	f.verdict(2, revisions.Delivered)
+	f.ConfigFile(f.rules + "  validate: [{key: k, schema: {type: object, required: [level]}}]\n")
+	f.HasMetric(h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
+	f.Reported(f.prefix)
+	_, problem, exit := f.Command(user, "rollback", f.prefix, "--to", "1", "--yes")
+	require.Equal(t, 1, exit, problem)
+	require.Contains(t, problem, "the leader refused the rollback of Secret/refused-src/shared: revision 1")
+	f.verdict(2, revisions.Delivered)
+
+	h.Stop()
+	_, problem, exit = f.Command(user, "rollback", f.prefix, "--to", "1", "--yes", "--timeout", "1s")
+	require.Equal(t, 3, exit, problem)
+	require.Contains(t, problem, "not known yet: the request is stored, but no leader answered it within 1s")
 }

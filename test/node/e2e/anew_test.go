@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/cluster"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
@@ -87,7 +88,7 @@ func TestAnOptionalObjectThatComesLaterIsRead(t *testing.T) {
 	e.namespace(platform)
 	e.namespace(team)
 	h := e.Start(sharedRule("{}"))
-	byVolume, byEnv := harness.ByVolume("shared"), harness.ByEnv("shared", "password")
+	byVolume, byEnv := lab.ByVolume("shared"), lab.ByEnv("shared", "password")
 	byVolume.Volumes[0].Secret.Optional = new(true)
 	byEnv.Containers[0].Env[0].ValueFrom.SecretKeyRef.Optional = new(true)
 	e.deploy(team, "by-volume", byVolume)
@@ -101,4 +102,15 @@ func TestAnOptionalObjectThatComesLaterIsRead(t *testing.T) {
 	e.Secret(platform, "shared", map[string]string{"password": "first"})
 	require.Equal(t, mounting.ID, e.reads(team, "by-volume", "first", file("/shared/password")).ID, "the same container finds it")
 	require.NotEqual(t, reading.ID, e.reads(team, "by-env", "first", variable("VALUE")).ID, "a new container reads it")
+}
+
+func newEnvOn(t *testing.T, on *cluster.Cluster, options node.Options) *env {
+	t.Helper()
+	e := &env{Env: lab.On(t, on)}
+	e.Plain() // containers are compared with what the test wrote
+	var err error
+	e.node, err = node.Start(t.Context(), e.Cluster, options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.node.Stop()) })
+	return e
 }

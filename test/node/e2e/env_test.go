@@ -8,13 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/e2e"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
@@ -22,22 +20,17 @@ import (
 // do: longer than it takes to confirm a refresh.
 const settle = 3 * time.Second
 
-// env is e2e.Env on a cluster of the test's own, with one node.
+// env is lab.Env on a cluster of the test's own, with one node.
 type env struct {
-	*e2e.Env
+	*lab.Env
 
 	node *node.Node
 }
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	e := &env{Env: e2e.On(t, cluster.ForTest(t, cluster.Options{}))}
-	e.Plain() // containers are compared with what the test wrote
-	var err error
-	e.node, err = node.Start(t.Context(), e.Cluster, node.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.node.Stop()) })
-	return e
+	t.Parallel()
+	return newEnvOn(t, cluster.ForTest(t, cluster.Options{}), node.Options{})
 }
 
 // namespace makes one in which pods can be made.
@@ -53,9 +46,8 @@ func (e *env) namespace(name string, labels ...string) {
 // deploy makes a Deployment of one pod.
 func (e *env) deploy(namespace, name string, spec corev1.PodSpec) {
 	e.Helper()
-	deployment := harness.Deployment(namespace, name, 1, spec)
-	_, err := e.Admin.AppsV1().Deployments(namespace).Create(e.Context(), deployment, metav1.CreateOptions{})
-	require.NoError(e, err)
+	deployment := lab.Deployment(namespace, name, 1, spec)
+	e.Create(namespace, deployment)
 }
 
 // running is the one running container of a Deployment of that name.

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
@@ -69,13 +69,13 @@ func hold(dir string) error {
 // runPod runs a pod with a mount of its own.
 func runPod(ctx context.Context, admin kubernetes.Interface, n *node.Node) (container *node.Container, err error) {
 	pods := admin.CoreV1().Pods(metav1.NamespaceDefault)
-	if _, err := admin.CoreV1().Secrets(metav1.NamespaceDefault).Create(ctx, harness.Secret("", "shared", map[string]string{"password": "first"}), metav1.CreateOptions{}); err != nil {
+	if _, err := admin.CoreV1().Secrets(metav1.NamespaceDefault).Create(ctx, lab.Secret("", "shared", map[string]string{"password": "first"}), metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
-	if _, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: harness.ByVolume("shared")}, metav1.CreateOptions{}); err != nil {
+	if _, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: lab.ByVolume("shared")}, metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
-	err = harness.Eventually(ctx, func(ctx context.Context) error {
+	err = lab.Eventually(ctx, func(ctx context.Context) error {
 		pod, err := pods.Get(ctx, "pod", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -182,6 +182,7 @@ func TestNothingIsLeftOfANodeThatWasStopped(t *testing.T) {
 }
 
 func TestNoNodeOutlivesAKilledProcess(t *testing.T) {
+	t.Parallel()
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), runChild+"="+filepath.Join(t.TempDir(), "cluster"))
 	child.Stderr = t.Output()
@@ -195,7 +196,7 @@ func TestNoNodeOutlivesAKilledProcess(t *testing.T) {
 
 	require.NoError(t, child.Process.Kill())
 	require.Error(t, child.Wait())
-	require.NoError(t, harness.Eventually(t.Context(), func(context.Context) error {
+	require.NoError(t, lab.Eventually(t.Context(), func(context.Context) error {
 		if left := left(t, all); len(left) > 0 {
 			return fmt.Errorf("still there: %v", left)
 		}
@@ -204,6 +205,7 @@ func TestNoNodeOutlivesAKilledProcess(t *testing.T) {
 }
 
 func TestTheEndOfANodeIsTold(t *testing.T) {
+	t.Parallel()
 	c := cluster.ForTest(t, cluster.Options{})
 	n, err := node.Start(t.Context(), c, node.Options{Name: "short-lived"})
 	require.NoError(t, err)
@@ -214,7 +216,7 @@ func TestTheEndOfANodeIsTold(t *testing.T) {
 
 	select {
 	case <-n.Done():
-	case <-time.After(harness.Timeout):
+	case <-time.After(lab.Timeout):
 		require.Fail(t, "it runs on without its kubelet")
 	}
 	require.ErrorContains(t, n.Stop(), "containerd or the kubelet ended")

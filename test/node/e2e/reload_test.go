@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
-	"github.com/headwater-k8s/headwater/test/harness"
+	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/node"
 )
 
@@ -48,15 +47,15 @@ var consumers = map[string]struct {
 	look      func(*node.Container) (string, error)
 	restarted bool
 }{
-	"by-volume":    {spec: harness.ByVolume("shared"), look: file("/shared/password")},
+	"by-volume":    {spec: lab.ByVolume("shared"), look: file("/shared/password")},
 	"by-projected": {spec: byProjected(), look: file("/shared/password")},
 	"by-subpath":   {spec: bySubPath(), look: file("/password"), restarted: true},
-	"by-env":       {spec: harness.ByEnv("shared", "password"), look: variable("VALUE"), restarted: true},
-	"by-envfrom":   {spec: harness.ByEnvFrom("shared"), look: variable("password"), restarted: true},
+	"by-env":       {spec: lab.ByEnv("shared", "password"), look: variable("VALUE"), restarted: true},
+	"by-envfrom":   {spec: lab.ByEnvFrom("shared"), look: variable("password"), restarted: true},
 }
 
 func byProjected() corev1.PodSpec {
-	spec := harness.ByVolume("shared")
+	spec := lab.ByVolume("shared")
 	spec.Volumes[0].VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
 			LocalObjectReference: corev1.LocalObjectReference{Name: "shared"},
@@ -66,7 +65,7 @@ func byProjected() corev1.PodSpec {
 }
 
 func bySubPath() corev1.PodSpec {
-	spec := harness.ByVolume("shared")
+	spec := lab.ByVolume("shared")
 	spec.Containers[0].VolumeMounts[0].MountPath, spec.Containers[0].VolumeMounts[0].SubPath = "/password", "password"
 	return spec
 }
@@ -111,11 +110,7 @@ func (e *env) available(name string) (found *appsv1.Deployment) {
 		if found, err = e.Admin.AppsV1().Deployments(team).Get(ctx, name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		status := found.Status
-		if status.ObservedGeneration != found.Generation || status.UpdatedReplicas != 1 || status.AvailableReplicas != 1 || status.Replicas != 1 {
-			return fmt.Errorf("%s is rolling out: %+v", name, status)
-		}
-		return nil
+		return lab.RolledOut(found)
 	})
 	return found
 }
@@ -123,8 +118,7 @@ func (e *env) available(name string) (found *appsv1.Deployment) {
 // refreshes are what the pods of a Deployment were refreshed for.
 func (e *env) refreshes(name string) (all []string) {
 	e.Helper()
-	pods, err := e.Admin.CoreV1().Pods(team).List(e.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
-	require.NoError(e, err)
+	pods := lab.List(e, e.Admin.CoreV1().Pods(team).List, metav1.ListOptions{LabelSelector: "app=" + name})
 	for _, pod := range pods.Items {
 		if refresh := pod.Annotations[mark.RefreshedFor]; refresh != "" {
 			all = append(all, refresh)
@@ -150,11 +144,11 @@ func TestAnApplicationIsToldWhenItsFileIsNew(t *testing.T) {
 	e.namespace(platform)
 	e.namespace(team)
 	e.Secret(platform, "shared", map[string]string{"password": "first"})
-	address, err := harness.FreeAddress()
+	address, err := lab.FreeAddress()
 	require.NoError(t, err)
 	_, port, _ := strings.Cut(address, ":")
 	h := e.Start(sharedRule("{then: {httpPost: {port: " + port + ", path: /cgi-bin/reload}}}"))
-	spec := harness.ByVolume("shared")
+	spec := lab.ByVolume("shared")
 	spec.Containers[0].Command = []string{"sh", "-c", server, port}
 	e.deploy(team, "told", spec)
 	before := e.reads(team, "told", "first", file("/shared/password"))

@@ -67,6 +67,12 @@ authorization:
 {{- fail "enable metrics.serviceMonitor or metrics.podMonitor: with both, Prometheus reads every metric twice" }}
 {{- end }}
 {{- end }}
+{{- if and .Values.page (not .Values.metrics.auth) (not .Values.pageLocalhost) }}
+{{- fail "page needs metrics.auth: true, or pageLocalhost: true if no other container of the pod forwards requests to Headwater" }}
+{{- end }}
+{{- if and .Values.tls.secretName (or (not .Values.metrics.auth) .Values.metrics.verifyTLS) }}
+{{- fail "tls.secretName needs metrics.auth: true, and not metrics.verifyTLS, which is about Headwater's own CA" }}
+{{- end }}
 {{- $protects := false }}
 {{- range .Values.config.rules }}
 {{- if hasKey . "protect" }}{{ $protects = true }}{{ end }}

@@ -2,17 +2,16 @@
 
 import { h, render } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
-import { arrange, latestSpread, store } from './store.js';
+import { arrange, keepFilter, store } from './store.js';
 import { askCell, askList, follow } from './stream.js';
 import { Bands } from './bands.js';
 import { touched } from './band.js';
 import { isSoaking } from './deliveries.js';
-import { File, Protection, Waits } from './conditions.js';
-import { Curve } from './curve.js';
+import { File, Protection, Todos, Waits } from './conditions.js';
 import { Problems, Retained } from './groups.js';
 import { Filters, Header, stale, Summary } from './head.js';
-import { Notes } from './panels.js';
-import { version } from './words.js';
+import { Timeline } from './timeline.js';
+import { clock, version } from './words.js';
 
 const html = htm.bind(h);
 const root = document.getElementById('app');
@@ -23,6 +22,7 @@ const act = {
   join: (band) => { bands.add(band); return () => bands.delete(band); },
   filter(change) {
     Object.assign(store.filter, change);
+    keepFilter();
     clearTimeout(sifting);
     sifting = setTimeout(sift, 'text' in change ? 150 : 0); // once for all that is typed
     draw();
@@ -52,8 +52,9 @@ function App() {
     ${conditions?.file && html`<${File} file=${conditions.file} />`}
     ${elsewhere && html`<${Elsewhere} standing=${store.standing} />`}
     ${!elsewhere && store.rules === null && html`<p class="notice" role="status">Reading the state of the cluster…</p>`}
-    ${store.rules !== null && html`<div class="state-of-things" data-stale=${stale()}>
+    ${store.rules !== null && html`<div class="state-of-things" data-stale=${Boolean(stale())}>
       <${Summary} act=${act} />
+      ${conditions && html`<${Todos} act=${act} />`}
       <${Filters} act=${act} />
       <${Problems} act=${act} />
       <div class="columns">
@@ -63,26 +64,21 @@ function App() {
         </main>
         <aside>
           ${conditions && html`<${Protection} />`}
-          <${Curve} spread=${latestSpread()} />
-          ${(seesRefusals(conditions) || store.denials.length > 0) && html`<${Notes} title="Refused" id="denials" notes=${store.denials}
-            about="What the webhook of this replica refused. Other replicas have their own list." />`}
           ${conditions?.waits.total > 0 && html`<${Waits} waits=${conditions.waits} />`}
-          <${Notes} title="Reloaded" id="reloads" notes=${store.reloads} />
+          <${Timeline} />
         </aside>
       </div></div>`}
     <footer>Headwater ${version} · read only · shows names, never values</footer>`;
 }
 
-/** Whether a refusal could be shown. */
-const seesRefusals = (conditions) => conditions?.refusals && conditions.rules.some(({ mode }) => mode);
-
 function Elsewhere({ standing }) {
-  const { leader, itself, replica, namespace } = standing;
+  const { leader, itself, replica, namespace, unconfirmed } = standing;
   return html`<section class="notice" role="status" id="elsewhere">
     <h2>${leader === '' || itself ? 'No replica leads yet' : 'Another replica leads'}</h2>
     <p>This replica, <code>${replica}</code>, ${itself ? 'is about to lead.' : 'answers the API server, but writes nothing.'}
       ${leader === '' && ' One of the replicas is about to lead.'}
       ${leader !== '' && !itself && html` <strong id="leader">${leader}</strong> leads, and serves the page with content:`}</p>
+    ${unconfirmed && html`<p id="unconfirmed">Nothing confirms that since ${clock(unconfirmed)}: nobody is seen to renew the Lease. Does the API server answer?</p>`}
     ${leader !== '' && !itself && html`<pre><code>kubectl --namespace ${namespace} port-forward pod/${leader} 8080</code></pre>`}
   </section>`;
 }

@@ -5,7 +5,7 @@ import { Component, createRef, h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
 import { Band, namedMost, palette, touched } from './band.js';
 import { protects } from './conditions.js';
-import { Deliveries } from './deliveries.js';
+import { Deliveries, failures } from './deliveries.js';
 import { Detail } from './detail.js';
 import { Share, Sign } from './head.js';
 import { called, isRemoved, isUnderWay, revisionAt, revisionMark, shows, store, totals } from './store.js';
@@ -21,15 +21,29 @@ const isShown = (rule, row) => {
   return all > 0 || retained === 0 || !isRemoved(rule);
 };
 
+/** How many rules are shown with their cells; of more, only those in trouble are. */
+const unfoldedMost = 12;
+
+const urgency = { trouble: 0, moving: 1, good: 2 };
+
+/** How urgent a rule is: of its clones, its delivery, its source and its protection. */
+function urgencyOf({ rule, row }) {
+  const known = store.ruleByName.get(rule);
+  const failed = known?.missing || known?.proof === 'unproven' || failures((name) => name === rule) > 0;
+  return failed ? urgency.trouble : urgency[weigh(store.counts[row]).is];
+}
+
 export function Bands({ act }) {
-  const rows = store.rules.map((rule, row) => ({ rule, row })).filter(({ rule, row }) => isShown(rule, row));
+  const rows = store.rules.map((rule, row) => ({ rule, row })).filter(({ rule, row }) => isShown(rule, row))
+    .map((one) => ({ ...one, urgent: urgencyOf(one) })).sort((a, b) => a.urgent - b.urgent);
   const drawn = rows.filter(({ row }) => holds(row));
   return html`<section class="bands" aria-labelledby="grid-title">
     <h2 id="grid-title">Rules and namespaces</h2>
     ${drawn.length > 0 && html`<${Legend} />
       <p class="hint keys">Each cell is a namespace. With the keyboard: <kbd>Tab</kbd> to a rule, arrows to move, <kbd>n</kbd> and <kbd>p</kbd> to what is not in sync, <kbd>Enter</kbd> to see why.</p>`}
     ${store.rules.length === 0 && html`<p class="none">The configuration has no rule that syncs.</p>`}
-    ${rows.map(({ rule, row }) => html`<${Rule} key=${`${row} ${rule}`} rule=${rule} row=${row} shown=${drawn.length} act=${act} />`)}
+    ${rows.map(({ rule, row, urgent }) => html`<${Rule} key=${`${row} ${rule}`} rule=${rule} row=${row} shown=${Math.min(drawn.length, unfoldedMost)} act=${act}
+      folded=${drawn.length > unfoldedMost && urgent !== urgency.trouble} />`)}
     <p class="spoken" aria-live="polite" id="cursor"></p>
     <div class="tip" id="tip" hidden></div>
   </section>`;
@@ -49,7 +63,7 @@ function Legend() {
 }
 
 /** A rule in words, and its cells below. */
-function Rule({ rule, row, shown, act }) {
+function Rule({ rule, row, shown, act, folded: quiet }) {
   const known = store.ruleByName.get(rule);
   const shield = known ? protects(known) : '';
   const { all, retained, words, is } = weigh(store.counts[row]);
@@ -57,13 +71,14 @@ function Rule({ rule, row, shown, act }) {
   let state = words.length === 0 ? `all ${count(all)} in sync` : `${words.join(', ')}, of ${count(all)}`;
   if (all === 0) state = 'no clones';
   if (retained > 0) state += `, ${count(retained)} retained`;
-  const folded = touched.matches && store.order.length > namedMost;
+  const folded = quiet || (touched.matches && store.order.length > namedMost);
   const isOpen = !folded || store.opened.has(rule);
   const isSelected = store.selected?.rule === rule && !store.selected.from;
-  return html`<section class="band" data-rule=${rule}>
+  return html`<section class="band" data-rule=${rule} data-folded=${folded && !isOpen}>
     <h3>${called(rule)} <span data-is=${is}>${state}</span>
       ${shield && html`<span class="shield" data-is=${known.proof === 'unproven' ? 'trouble' : ''}>${shield}</span>`}</h3>
     <${Deliveries} rule=${rule} />
+    ${known?.suspended && html`<p class="missing" role="status"><b>Suspended:</b> nothing is written for this rule; it still protects.</p>`}
     ${known?.missing && html`<p class="missing" role="status"><b>No source:</b> ${known.missing}</p>`}
     ${filled && folded && html`<${Share} sums=${store.counts[row]} />
       <button type="button" class="quiet more" aria-expanded=${isOpen} onClick=${() => act.open(rule)}>

@@ -5,18 +5,39 @@ import { h } from '../vendor/preact.js';
 import htm from '../vendor/htm.js';
 import { First } from './first.js';
 import { shows, store } from './store.js';
-import { ago, clock, count } from './words.js';
+import { ago, clock, count, many } from './words.js';
 
 const html = htm.bind(h);
 
 /** Says what is wrong with the file on disk. */
 export function File({ file }) {
   return html`<section class="notice alarm" role="alert" id="file">
-    <h2>The configuration on disk is invalid</h2>
+    <h2>The configuration on disk is ${file.held ? 'held' : 'invalid'}</h2>
     <p>Headwater read it at <time dateTime=${file.since}>${clock(file.since)}</time> and keeps the last valid one in force.</p>
     <${First} items=${file.faults} draw=${({ line, path, message }) => html`<li key=${`${line} ${path} ${message}`}>
       ${line > 0 && html`line ${line}: `}${path && html`<code>${path}</code>: `}${message}</li>`} />
-    <p>Correct it, and try it with <code>headwater check ${file.name}</code>.</p>
+    ${!file.held && html`<p>Correct it, and try it with <code>headwater check ${file.name}</code>.</p>`}
+  </section>`;
+}
+
+/** Everything that needs a person, as `headwater status` has it, with what to run. */
+export function Todos({ act }) {
+  const { todos, file, doubt } = store.conditions;
+  if (todos === null) return html`<p class="notice" role="status" id="todo">What needs a person is not known: this replica reads no RuleStatus. Is the kind installed?</p>`;
+  const refused = file && (file.held ? 'RulesHeld' : 'Invalid');
+  const shown = todos.filter(({ rule, reason }) => shows(rule) && reason !== refused); // every rule is not ready for that
+  const items = shown.filter(({ person }) => person);
+  const waiting = shown.filter(({ person }) => !person);
+  if (file) items.unshift({ rule: '', reason: refused, message: `${file.name} on disk is not in force`, command: file.held ? `headwater plan --config ${file.name}` : `headwater check ${file.name}` });
+  if (!doubt && items.length + waiting.length === 0) return null;
+  return html`<section class="problems" id="todo" aria-labelledby="todo-title">
+    <h2 id="todo-title">To do <span class="number">${count(items.length)}</span></h2>
+    ${doubt && html`<p class="notice" role="status" id="doubt">What follows may be old: ${doubt}</p>`}
+    <${First} items=${items} draw=${({ rule, reason, message, command }) => html`<li key=${`${rule} ${reason}`} data-todo=${rule}>
+      <p class="line">${rule && html`<button type="button" class="link" onClick=${() => act.filter({ rule })}>${rule}</button>`} <b>${reason}</b></p>
+      <p class="why">${message}</p>
+      <pre><code>${command}</code></pre></li>`} />
+    ${waiting.length > 0 && html`<p class="hint">${many(waiting.length, 'rule')} ${waiting.length === 1 ? 'is' : 'are'} not ready and ${waiting.length === 1 ? 'goes' : 'go'} on without you: ${waiting.map(({ rule, reason }) => `${rule} (${reason})`).join(', ')}.</p>`}
   </section>`;
 }
 

@@ -28,8 +28,7 @@ export function Detail({ act }) {
       <p class="why">${place.why}</p>
       <dl><div><dt>clone</dt><dd>${place.kind} ${place.name}</dd></div><div><dt>source</dt><dd>${place.source}</dd></div>
         <div><dt>reason</dt><dd>${place.reason}</dd></div>
-        ${place.revision > 0 && html`<div><dt>revision</dt><dd>${place.revision}</dd></div>`}
-        ${place.consumers && html`<div><dt>consumers</dt><dd>${place.consumers}</dd></div>`}</dl>
+        ${place.revision > 0 && html`<div><dt>revision</dt><dd>${place.revision}</dd></div>`}</dl>
       <pre><code>kubectl -n ${place.namespace} events --for ${place.kind.toLowerCase()}/${place.name}</code></pre>
     </article>`)}
   </section>`;

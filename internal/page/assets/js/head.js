@@ -8,8 +8,8 @@ import { clock, cluster, count, many, states, weigh } from './words.js';
 
 const html = htm.bind(h);
 
-/** When the page is not live: since when it shows nothing new. */
-export const stale = () => (store.connection === 'silent' || store.connection === 'lost') && store.heard !== null;
+/** Since when nothing confirms what the page shows: nobody renews the leader's lease, or the page is not live. */
+export const stale = () => store.standing?.unconfirmed ?? ((store.connection === 'silent' || store.connection === 'lost') && store.heard);
 
 export function Header() {
   const silence = store.heard === null ? '' : `no update since ${clock(store.heard)}`;
@@ -29,18 +29,22 @@ function troubles() {
   const unproven = shown.filter(({ proof }) => proof === 'unproven').length;
   const failed = failures(shows);
   const file = store.conditions?.file ? 1 : 0;
+  const doubt = store.conditions?.doubt ? 1 : 0;
   const words = [];
-  if (file > 0) words.push('the configuration on disk is invalid');
+  if (doubt > 0) words.push('RuleStatuses may be old');
+  if (file > 0) words.push(`the configuration on disk is ${store.conditions.file.held ? 'held' : 'invalid'}`);
   if (missing > 0) words.push(`${many(missing, 'rule')} without a source`);
   if (unproven > 0) words.push(`${many(unproven, 'rule')} not verified to protect`);
   if (failed > 0) words.push(`${many(failed, 'delivery', 'deliveries')} failed`);
-  return { n: file + missing + unproven + failed, words };
+  return { n: doubt + file + missing + unproven + failed, words };
 }
 
 /** What the headline says, and in which colour. */
 function headline({ all, attention, moving, is }, others) {
   const n = attention + others.n;
   if (n > 0) return { text: `${count(n)} ${n === 1 ? 'needs' : 'need'} attention`, is: 'trouble' };
+  const waiting = (store.conditions?.todos ?? []).filter(({ rule, person }) => person && shows(rule)).length;
+  if (waiting > 0) return { text: `${many(waiting, 'rule')} ${waiting === 1 ? 'needs' : 'need'} a person`, is: 'trouble' };
   if (moving > 0) return { text: `${count(moving)} in progress`, is };
   if (all > 0) return { text: 'All in sync', is };
   return { text: store.rules.length === 0 ? 'No rule syncs' : 'No clones yet', is: 'none' };
@@ -74,7 +78,7 @@ export function Summary({ act }) {
   };
   return html`<section class="summary" aria-label="Summary">
     <p class="headline" id="headline" data-is=${stale() ? 'stale' : is}>
-      <strong>${stale() && html`<small>As of ${clock(store.heard)}: </small>`}${text}</strong>
+      <strong>${stale() && html`<small>As of ${clock(stale())}: </small>`}${text}</strong>
       <span>${facts(weighed, others).join(' · ')}</span>
     </p>
     <div class="chips" role="group" aria-label="Show only some states">

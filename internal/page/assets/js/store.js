@@ -1,7 +1,7 @@
 // What the page knows: the grid, kept current by the stream, and what the
 // person looking chose.
 
-import { states } from './words.js';
+import { byName, states } from './words.js';
 
 export const store = {
   connection: 'connecting', // then live; silent while no event comes; lost while there is no stream
@@ -17,10 +17,8 @@ export const store = {
   moreDeliveries: {}, // how many others there are, by rule
   conditions: null, // null until they are there
   ruleByName: new Map(), // those of conditions
-  spreads: new Map(),
-  denials: [],
-  reloads: [],
-  filter: { rule: '', text: '', states: new Set() },
+  happened: new Map(), // the latest notes of each kind
+  filter: filterOf(new URLSearchParams(location.search)),
   selected: null, // {rule, namespace, from}: from is the key of a group, or empty for the grid
   detail: null,
   problems: { total: 0, hidden: 0, groups: [] },
@@ -28,6 +26,19 @@ export const store = {
   expanded: new Map(), // by the key of a group: those of its clones that are listed
   opened: new Set(), // rules of which a phone shows the cells
 };
+
+/** What the address asks for. */
+function filterOf(query) {
+  const named = (query.get('states') ?? '').split(',').filter((name) => name in byName);
+  return { rule: query.get('rule') ?? '', text: (query.get('text') ?? '').trim().toLowerCase(), states: new Set(named) };
+}
+
+/** Has the address say what is chosen, so that it can be sent to somebody. */
+export function keepFilter() {
+  const { rule, text, states: chosen } = store.filter;
+  const query = new URLSearchParams(Object.entries({ rule, text, states: [...chosen].join(',') }).filter(([, value]) => value));
+  history.replaceState(null, '', query.size > 0 ? `?${query}` : location.pathname);
+}
 
 /** Takes in the state of everything but clones. */
 export function takeConditions(conditions) {
@@ -156,12 +167,3 @@ export function totals({ empty = false } = {}) {
 }
 
 export const shows = (rule) => store.filter.rule === '' || store.filter.rule === rule;
-
-/** The change to show: the latest of the rules that are shown. */
-export function latestSpread() {
-  let latest = null;
-  for (const spread of store.spreads.values()) {
-    if (shows(spread.rule) && (latest === null || spread.began > latest.began)) latest = spread;
-  }
-  return latest;
-}

@@ -64,12 +64,10 @@ function connect(on) {
     if (rearranged) on.rearranged(); else on.cells(changed);
     on.changed();
   });
-  hear('spreads', (spreads) => {
-    for (const spread of spreads) store.spreads.set(`${spread.rule} ${spread.source}`, spread);
+  hear('happened', (notes) => {
+    for (const [kind, all] of Object.entries(notes)) store.happened.set(kind, all);
     on.changed();
   });
-  hear('denials', (notes) => { store.denials = notes; on.changed(); });
-  hear('reloads', (notes) => { store.reloads = notes; on.changed(); });
   return source;
 }
 

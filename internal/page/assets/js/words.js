@@ -53,9 +53,3 @@ export function left(seconds) {
   }).filter(Boolean);
   return parts.slice(0, 2).join(' ') || '0 s';
 }
-
-/** A length of time with two digits that count. */
-export function span(seconds) {
-  if (seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
-  return seconds < 10 ? `${seconds.toFixed(1)} s` : `${count(Math.round(seconds))} s`;
-}

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	upTimeout      = 3 * time.Minute
+	upTimeout      = 10 * time.Minute
 	downTimeout    = 20 * time.Second
 	requestTimeout = 5 * time.Second
 	pollInterval   = 100 * time.Millisecond

@@ -87,7 +87,7 @@ func TestUpAfterACrash(t *testing.T) {
 	require.NoError(t, syscall.Kill(crashed, syscall.SIGKILL))
 	l, err := newLocal(folder)
 	require.NoError(t, err)
-	err = wait.PollUntilContextTimeout(t.Context(), pollInterval, 10*time.Second, true, l.ended)
+	err = wait.PollUntilContextTimeout(t.Context(), pollInterval, time.Minute, true, l.ended)
 	require.NoError(t, err)
 
 	output, err = command(t, "-in", folder, "status")

@@ -1,0 +1,58 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+)
+
+// OwnerName is the name of Headwater's own ClusterRole. It owns what is to go with an
+// uninstallation: the garbage collector then deletes it.
+const OwnerName = "headwater"
+
+// OwnerReferences returns the reference to Headwater's ClusterRole; none if that does not
+// exist, so that the object stays.
+func OwnerReferences(ctx context.Context, client kubernetes.Interface) ([]metav1.OwnerReference, error) {
+	role, err := client.RbacV1().ClusterRoles().Get(ctx, OwnerName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get ClusterRole %s: %w", OwnerName, err)
+	default:
+		return []metav1.OwnerReference{{
+			APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID,
+		}}, nil
+	}
+}
+
+// PutSecret writes a record of Headwater's own: it creates desired if stored is nil, and
+// otherwise gives stored its data, and its owners if it has some. One that somebody made immutable is recreated,
+// since no write to it is ever valid.
+func PutSecret(ctx context.Context, client kubernetes.Interface, stored, desired *corev1.Secret) (err error) {
+	api := client.CoreV1().Secrets(desired.Namespace)
+	if stored != nil && stored.Immutable != nil && *stored.Immutable {
+		err = api.Delete(ctx, stored.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(stored.UID))})
+		stored = nil
+	}
+	switch {
+	case err != nil:
+	case stored == nil:
+		_, err = api.Create(ctx, desired, metav1.CreateOptions{FieldManager: mark.FieldManager})
+	default:
+		stored = stored.DeepCopy()
+		stored.Data = desired.Data
+		if len(desired.OwnerReferences) > 0 {
+			stored.OwnerReferences = desired.OwnerReferences
+		}
+		_, err = api.Update(ctx, stored, metav1.UpdateOptions{FieldManager: mark.FieldManager})
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package editors_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/headwater-k8s/headwater/protect/editors"
+	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
+	"github.com/headwater-k8s/headwater/protect/spec"
+)
+
+func rights(group, resource, verb string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
+}
+
+const rbacGroup = rbacv1.GroupName
+
+var headwaterAccount = spec.ServiceAccount{Namespace: "headwater-system", Name: "headwater"}
+
+// waysOf returns the ways of a user with these rules, in a namespace or, if that is
+// empty, in the whole cluster.
+func waysOf(namespace string, guarded bool, granted ...rbacv1.PolicyRule) []editors.Editor {
+	rule := protecttest.BlogRule(func(r *spec.Rule) {
+		r.Allow = spec.Allow{
+			ClusterRoles: []string{"owner"}, Users: []string{alice}, Groups: []string{"ops"},
+			ServiceAccounts: []spec.ServiceAccount{{Namespace: "ci", Name: "deployer"}},
+		}
+	})
+	rbac := editors.RBAC{ClusterRoles: []rbacv1.ClusterRole{
+		role("owner", rights("", "secrets", "get"), rights("apps", "deployments", "list")),
+		role("breaker", overriding("blogsecret")), role("held", granted...),
+	}}
+	if namespace == "" {
+		rbac.ClusterRoleBindings = []rbacv1.ClusterRoleBinding{*binding("held", "held", "mallory"), *binding("system:controller:job-controller", "held", "controller")}
+	} else {
+		rbac.RoleBindings = []rbacv1.RoleBinding{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "held"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "held"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacGroup, Kind: "User", Name: "mallory"}},
+		}}
+	}
+	exempt := editors.Of(rule, headwaterAccount, rbac.ClusterRoles, rbac.ClusterRoleBindings)
+	return editors.Ways(rule, exempt, editors.Own{
+		Account: headwaterAccount, Configuration: "headwater", Requests: []string{"headwater-approvals"}, Guarded: guarded,
+	}, rbac)
+}
+
+func TestEverybodyThatRBACLetsActAsAnExemptUserIsListed(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		namespace string
+		guarded   bool
+		granted   []rbacv1.PolicyRule
+		want      []string
+	}{
+		"a user":        {"", true, []rbacv1.PolicyRule{rights("", "users", "impersonate", alice)}, []string{"may impersonate User alice"}},
+		"another user":  {"", true, []rbacv1.PolicyRule{rights("", "users", "impersonate", "albert")}, nil},
+		"a group alone": {"", true, []rbacv1.PolicyRule{rights("", "groups", "impersonate")}, nil},
+		"a group, as any user": {
+			"", true, []rbacv1.PolicyRule{rights("", "groups", "impersonate", "ops"), rights("", "users", "impersonate", "albert")}, []string{"may impersonate Group ops"},
+		},
+		"a service account, in its namespace": {
+			"ci", true, []rbacv1.PolicyRule{rights("", "serviceaccounts", "impersonate")}, []string{"may impersonate ServiceAccount ci/deployer"},
+		},
+		"a service account, in another namespace": {"other", true, []rbacv1.PolicyRule{rights("", "serviceaccounts", "impersonate")}, nil},
+		"Headwater's account, without a UID":      {"headwater-system", false, []rbacv1.PolicyRule{rights("", "serviceaccounts", "impersonate")}, nil},
+		"Headwater's account, with a UID": {
+			"", true,
+			[]rbacv1.PolicyRule{rights("", "serviceaccounts", "impersonate", "headwater"), rights("authentication.k8s.io", "uids", "impersonate")},
+			[]string{"may impersonate ServiceAccount headwater-system/headwater"},
+		},
+		"a token": {"ci", true, []rbacv1.PolicyRule{rights("", "serviceaccounts/token", "create")}, []string{"may get a token of ServiceAccount ci/deployer"}},
+		"a token by a wildcard for subresources": {
+			"ci", true, []rbacv1.PolicyRule{rights("", "*/token", "create", "deployer")}, []string{"may get a token of ServiceAccount ci/deployer"},
+		},
+		"a token of another account":       {"ci", true, []rbacv1.PolicyRule{rights("", "serviceaccounts/token", "create", "other")}, nil},
+		"a token by a Secret":              {"ci", true, []rbacv1.PolicyRule{rights("", "secrets", "create"), rights("", "secrets", "list")}, []string{"may get a token of ServiceAccount ci/deployer"}},
+		"a Secret that cannot be read":     {"ci", true, []rbacv1.PolicyRule{rights("", "secrets", "create")}, nil},
+		"a token of Headwater":             {"headwater-system", false, []rbacv1.PolicyRule{rights("", "serviceaccounts/token", "create")}, []string{"may get a token of ServiceAccount headwater-system/headwater"}},
+		"a token of Headwater, guarded":    {"headwater-system", true, []rbacv1.PolicyRule{rights("", "serviceaccounts/token", "create")}, nil},
+		"a pod":                            {"ci", true, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer"}},
+		"a workload":                       {"ci", true, []rbacv1.PolicyRule{rights("apps", "deployments", "patch")}, []string{"may run a pod as ServiceAccount ci/deployer"}},
+		"a workload of Headwater":          {"headwater-system", false, []rbacv1.PolicyRule{rights("batch", "cronjobs", "update")}, []string{"may run a pod as ServiceAccount headwater-system/headwater"}},
+		"pods in every namespace":          {"", false, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer and 1 more"}},
+		"pods in every namespace, guarded": {"", true, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer"}},
+		"exec":                             {"headwater-system", false, []rbacv1.PolicyRule{rights("", "pods/exec", "get")}, []string{"may run commands in a pod of ServiceAccount headwater-system/headwater"}},
+		"exec, guarded":                    {"headwater-system", true, []rbacv1.PolicyRule{rights("", "pods/exec", "create")}, nil},
+		"ephemeral containers":             {"ci", true, []rbacv1.PolicyRule{rights("", "pods/ephemeralcontainers", "patch")}, []string{"may run commands in a pod of ServiceAccount ci/deployer"}},
+		"kubelets":                         {"", true, []rbacv1.PolicyRule{rights("", "nodes/proxy", "get")}, []string{"may run commands in any pod, through nodes/proxy"}},
+		"a binding, by bind":               {"", true, []rbacv1.PolicyRule{rights(rbacGroup, "clusterrolebindings", "create"), rights(rbacGroup, "clusterroles", "bind", "owner")}, []string{"may bind ClusterRole owner to themselves"}},
+		"a binding of an override":         {"", true, []rbacv1.PolicyRule{rights(rbacGroup, "clusterrolebindings", "patch"), rights(rbacGroup, "clusterroles", "bind", "breaker")}, []string{"may bind ClusterRole breaker to themselves"}},
+		"bind for another ClusterRole":     {"", true, []rbacv1.PolicyRule{rights(rbacGroup, "clusterrolebindings", "create"), rights(rbacGroup, "clusterroles", "bind", "view")}, nil},
+		"a binding of what they hold":      {"", true, []rbacv1.PolicyRule{rights(rbacGroup, "clusterrolebindings", "create"), rights("", "secrets", "get"), rights("apps", "*", "list")}, []string{"may bind ClusterRole owner to themselves"}},
+		"a binding of more than they hold": {"", true, []rbacv1.PolicyRule{rights(rbacGroup, "clusterrolebindings", "create"), rights("", "secrets", "get"), rights("apps", "deployments", "list", "one")}, nil},
+		"a binding in a namespace":         {"ci", true, []rbacv1.PolicyRule{rights(rbacGroup, "clusterrolebindings", "create"), rights(rbacGroup, "clusterroles", "bind")}, nil},
+		"escalate":                         {"", true, []rbacv1.PolicyRule{rights(rbacGroup, "clusterroles", "update"), rights(rbacGroup, "clusterroles", "escalate")}, []string{"may add the override to a ClusterRole, by the verb escalate"}},
+		"records":                          {"headwater-system", false, []rbacv1.PolicyRule{rights("", "secrets", "create")}, []string{"may write what Headwater records in Namespace headwater-system"}},
+		"records, guarded":                 {"headwater-system", true, []rbacv1.PolicyRule{rights("", "secrets", "create")}, nil},
+		"one record":                       {"headwater-system", false, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater-removals")}, []string{"may write what Headwater records in Namespace headwater-system"}},
+		"what people are meant to write":   {"headwater-system", false, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater-approvals")}, nil},
+		"the configuration, guarded":       {"headwater-system", true, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater")}, nil},
+		"the configuration":                {"headwater-system", false, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater")}, []string{"may change the rule, in ConfigMap headwater-system/headwater"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			via := ": ClusterRole held, through ClusterRoleBinding held"
+			if test.namespace != "" {
+				via = ": ClusterRole held, through RoleBinding " + test.namespace + "/held"
+			}
+			var lines, want []string
+			for _, editor := range waysOf(test.namespace, test.guarded, test.granted...) {
+				require.Equal(t, "User mallory", editor.Subject())
+				lines = append(lines, editor.Through())
+			}
+			for _, line := range test.want {
+				want = append(want, line+via)
+			}
+			require.Equal(t, want, lines)
+		})
+	}
+}
+
+func TestWhoIsExemptAlreadyNeedsNoWay(t *testing.T) {
+	rule := protecttest.BlogRule()
+	everything := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
+	rbac := editors.RBAC{ClusterRoles: []rbacv1.ClusterRole{role("cluster-admin", everything)}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{*binding("b", "cluster-admin", "root")}}
+	exempt := editors.Of(rule, headwaterAccount, rbac.ClusterRoles, rbac.ClusterRoleBindings)
+	require.Empty(t, editors.Ways(rule, exempt, editors.Own{Account: headwaterAccount}, rbac))
+}

@@ -1,0 +1,88 @@
+package evidence
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/internal/stages"
+	"github.com/headwater-k8s/headwater/reload/consumerhealth"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// Invariant D11, of what reload sees.
+func TestNothingIsBelievedThatWasSeenBeforeAWatchWasLost(t *testing.T) {
+	now, lost := time.Unix(0, 0), ""
+	k := &Keeper{Process: revisions.NewProcess(), Log: zap.NewNop(), Now: func() time.Time { return now }, Lost: func(time.Duration) string { return lost }}
+	name := k.Process.Name()
+	require.True(t, k.sees())
+	require.Equal(t, name, k.Process.Name())
+
+	lost = "pods"
+	require.False(t, k.sees())
+	blind := k.Process.Name()
+	require.NotEqual(t, name, blind)
+	require.False(t, k.sees())
+	require.Equal(t, blind, k.Process.Name(), "one loss, one name")
+
+	lost = ""
+	require.False(t, k.sees(), "what it missed has not arrived")
+	now = now.Add(caughtUp)
+	require.True(t, k.sees())
+	require.Equal(t, blind, k.Process.Name())
+}
+
+func TestWhatFailsIsNamedWithoutALimitThatHidesIt(t *testing.T) {
+	var bad []consumerhealth.Result
+	for i := range revisions.MaxFailing + 50 {
+		bad = append(bad, consumerhealth.Result{Name: fmt.Sprintf("ns/Deployment/%05d", i), State: consumerhealth.Failing, Reason: "CrashLoopBackOff"})
+	}
+	bad = append(bad, consumerhealth.Result{Name: "a/Deployment/first", State: consumerhealth.Waiting, Reason: "window"})
+	failing, causes := causes(bad)
+	require.Len(t, failing, revisions.MaxFailing+1, "one more says that there are more")
+	require.Len(t, causes, revisions.MaxCauses)
+	require.True(t, causes[0].Failing, "what fails comes first")
+}
+
+func TestANamespaceThatTakesTheRevisionToALaterStageStillFailsWithIt(t *testing.T) {
+	in, err := stages.Compile(stages.Delivery{Stages: []stages.Stage{{Name: "canary", Percent: 1}}})
+	require.NoError(t, err)
+	d := &delivery{
+		rule: &spec.Rule{Stages: in}, stored: &revisions.Stored{Revision: &revisions.Revision{Verdict: revisions.Delivering, Stage: "canary"}}, looked: "canary",
+		places: map[string]*place{
+			"team-1": {stage: 0, holds: true, readers: []consumerhealth.Result{{Name: "team-1/Deployment/web", State: consumerhealth.Ran}}},
+			"team-2": {stage: 1, holds: true, readers: []consumerhealth.Result{
+				{Name: "team-2/Deployment/web", State: consumerhealth.Failing}, {Name: "team-2/Deployment/other", State: consumerhealth.Ran},
+			}},
+			"team-3": {stage: 1, holds: true, readers: []consumerhealth.Result{{Name: "team-3/Deployment/web", State: consumerhealth.Waiting}}},
+		},
+	}
+	require.Equal(t, []revisions.StageEvidence{{Name: "canary", Ran: 1, Namespaces: 2, Proven: 1, Unhealthy: 1, Failed: 1}}, d.evidence("this", "7", time.Unix(0, 0)).Stages)
+}
+
+func TestAPodOfAnImmutableCloneShowsNothingUnlessItIsAlone(t *testing.T) {
+	pod := func(name string, bound int64) *workload.Pod {
+		return &workload.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(name)}, BoundAt: time.Unix(bound, 0)}
+	}
+	clone := &object.Digested{Common: &object.Common{Immutable: true}}
+	p := &place{}
+	started := func(of *workload.Pod, users ...*workload.Pod) bool {
+		found := Found{Users: users, Consumers: []consumerhealth.Consumer{{Pods: []consumerhealth.Pod{{Pod: of, Started: true}}}}}
+		p.observe(clone, &found)
+		return found.Consumers[0].Pods[0].Started
+	}
+	old, beside, alone := pod("old", 1), pod("beside", 5), pod("alone", 9)
+	require.False(t, started(old, old), "nobody saw what was there when it was bound")
+	require.False(t, started(beside, old, beside))
+	require.False(t, started(beside, beside), "an older pod was there when it was bound")
+	require.False(t, started(alone, beside, alone))
+	require.True(t, started(pod("later", 12), pod("later", 12)))
+}

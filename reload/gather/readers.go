@@ -1,0 +1,157 @@
+package gather
+
+import (
+	"slices"
+
+	"github.com/headwater-k8s/headwater/internal/mark"
+	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/consumerhealth"
+	"github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
+)
+
+// clonePods are the running pods that use a clone, by the workload that is restarted for
+// them. Those in bare have no pod template that references the clone.
+type clonePods struct {
+	of   map[kinds.Key][]*workload.Pod
+	bare []*workload.Pod
+}
+
+// ReadersOf finds the consumers of clone that read one of keys, or any if keys is nil.
+// g.Reading says whether caches that are needed are not synced.
+func (g *Gatherer) ReadersOf(clone *object.Digested, keys []string) (readers []consumerhealth.Consumer) {
+	ref := clone.Ref()
+	pods := g.podsOfClone(ref)
+	seen := map[kinds.Key]bool{}
+	for _, w := range g.Consumers.WorkloadsUsing(ref, g.Settings.Settings) {
+		is := g.Consumers.RootOwner(w)
+		top := is.Root.Key()
+		g.Reading = g.Reading || is.NotSynced
+		if is.NotSynced || seen[top] || is.Root.DeletionTimestamp != nil {
+			continue
+		}
+		seen[top] = true
+		if one, reads := g.workloadReader(is.Root, clone, keys, pods.of[top]); reads {
+			readers = append(readers, one)
+		}
+	}
+	for _, pod := range pods.bare {
+		if one, reads := g.podReader(pod, clone, keys); reads {
+			readers = append(readers, one)
+		}
+	}
+	return readers
+}
+
+// podsOfClone returns the running pods that use ref.
+func (g *Gatherer) podsOfClone(ref object.Ref) clonePods {
+	pods := clonePods{of: map[kinds.Key][]*workload.Pod{}}
+	for _, pod := range g.Consumers.PodsUsing(ref) {
+		owner, owned := g.Consumers.OwnerOf(pod)
+		switch {
+		case !pod.Running():
+		case !owned || !g.Consumers.FromTemplate(pod, ref):
+			pods.bare = append(pods.bare, pod)
+		default:
+			top := g.Consumers.RootOwner(owner).Root.Key()
+			pods.of[top] = append(pods.of[top], pod)
+		}
+	}
+	return pods
+}
+
+// readInputs are the inputs of a consumer that are read from the clone, by what a change does.
+type readInputs struct{ all, restarting, refreshing []decide.Input }
+
+func readingOf(inputs []decide.Input, ref object.Ref, keys []string) (r readInputs) {
+	for _, one := range inputs {
+		if one.Object != ref || !one.Reads(keys) {
+			continue
+		}
+		r.all = append(r.all, one)
+		switch one.OnChange().Step {
+		case spec.StepRestart:
+			r.restarting = append(r.restarting, one)
+		case spec.StepRefresh:
+			r.refreshing = append(r.refreshing, one)
+		default:
+		}
+	}
+	return r
+}
+
+// workloadReader returns what is known of top, which is restarted for the workloads that
+// use clone. reads is false if none of its pod templates reads one of keys.
+func (g *Gatherer) workloadReader(top *workload.Workload, clone *object.Digested, keys []string, pods []*workload.Pod) (found consumerhealth.Consumer, reads bool) {
+	k, state := top.Key(), g.withoutInputs(top)
+	stored, inputs := state.Stored(), g.Inputs(g.Consumers.StampedGroup(top), false)
+	for i, one := range inputs {
+		inputs[i] = decide.AsRecorded(g.Hasher, top.UID, stored, one)
+	}
+	read := readingOf(inputs, clone.Ref(), keys)
+	if len(read.all) == 0 || top.IsTarget() {
+		return found, false
+	}
+	found = consumerhealth.Consumer{
+		Name: k.Namespace + "/" + nameOf(k), UID: top.UID, CreatedAt: top.CreationTimestamp.Time, Workload: g.Consumers.EffectiveRollout(top),
+		Restarts: len(read.restarting) > 0, Excluded: len(read.restarting)+len(read.refreshing) == 0, Settled: true,
+		LacksKey: slices.ContainsFunc(read.all, decide.Input.HasMissing),
+	}
+	for _, one := range read.restarting {
+		found.Settled = found.Settled && decide.StatusOf(g.Hasher, top.UID, stored, one) == decide.Current
+	}
+	found.Waits, found.Paced = waitOf(&state)
+	for _, pod := range pods {
+		stamp := pod.Annotations[mark.RestartedFor]
+		started := pod.StartedAfter(clone.ChangedAt) || len(read.restarting) > 0
+		for _, one := range read.restarting {
+			started = started && (pod.StartedAfter(clone.ChangedAt) || decide.Carries(g.Hasher, top.UID, stamp, one))
+		}
+		found.Pods = append(found.Pods, consumerhealth.Pod{Pod: pod, Started: started, Shows: g.shows(pod, read)})
+	}
+	return found, true
+}
+
+// waitOf returns why a restart waits; empty if none does. paced is true if that is
+// Headwater's own pace alone.
+func waitOf(s *decide.State) (reason string, paced bool) {
+	if s.Known.Waits == "" && s.Known.Debounced.After(s.Now) {
+		return string(decide.WaitDebounce), true
+	}
+	return string(s.Known.Waits), s.Known.Waits.IsOwnPace()
+}
+
+// podReader returns what is known of pod, which no workload restarts for clone.
+func (g *Gatherer) podReader(pod *workload.Pod, clone *object.Digested, keys []string) (found consumerhealth.Consumer, reads bool) {
+	read := readingOf(g.PodInputs(pod), clone.Ref(), keys)
+	found = consumerhealth.Consumer{
+		Name: pod.Namespace + "/" + nameOf(pod.Key()), UID: pod.UID, CreatedAt: pod.CreationTimestamp.Time, Excluded: len(read.refreshing) == 0,
+		LacksKey: slices.ContainsFunc(read.all, decide.Input.HasMissing),
+		Pods:     []consumerhealth.Pod{{Pod: pod, Started: pod.StartedAfter(clone.ChangedAt), Shows: g.shows(pod, read)}},
+	}
+	return found, len(read.all) > 0
+}
+
+// shows reports whether the volumes of pod are known to show what it reads, and nothing of
+// that needs a restart.
+func (g *Gatherer) shows(pod *workload.Pod, read readInputs) bool {
+	if len(read.restarting) > 0 || len(read.refreshing) == 0 {
+		return false
+	}
+	var confirmed *string
+	if g.Settings.ConfirmAfter > 0 {
+		confirmed = new(g.annotation(pod, mark.RefreshConfirmed))
+	}
+	stored := g.annotation(pod, mark.RefreshedFor)
+	for _, one := range read.refreshing {
+		if !decide.Shows(g.Hasher, pod, stored, confirmed, one, g.Now) {
+			return false
+		}
+	}
+	return true
+}
+
+// nameOf names a consumer inside its namespace.
+func nameOf(k kinds.Key) string { return string(k.Kind) + "/" + k.Name }
