@@ -54,7 +54,8 @@ run: build ## play the main job on a real control plane; KEEP=1 leaves it runnin
 
 .PHONY: test
 test: build control-plane compile-tests ## all tests: unit, and end to end on a real control plane
-	@$(MAKE) --no-print-directory -j3 e2e unit chart
+	@$(MAKE) --no-print-directory -j2 unit chart
+	@$(MAKE) --no-print-directory e2e
 
 # One after the other, before anything is tested: compilers take all CPUs, and the end-to-end tests need some.
 .PHONY: compile-tests

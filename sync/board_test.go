@@ -2,11 +2,8 @@ package sync
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -23,19 +20,13 @@ import (
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
+	"github.com/headwater-k8s/headwater/test/seed"
 )
 
 // Whatever happens, the board knows how every clone stands as a full recount does, and
 // so does a reader of its changes. HEADWATER_SEED repeats a run.
 func TestTheBoardIsAFullRecount(t *testing.T) {
-	seed := rand.Uint64()
-	if text := os.Getenv("HEADWATER_SEED"); text != "" {
-		var err error
-		seed, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("HEADWATER_SEED=%d", seed)
-	w := newBoardWorld(t, seed)
+	w := newBoardWorld(t, seed.Of(t))
 	unseen := slices.DeleteFunc(slices.Clone(survey.Statuses), func(status survey.Status) bool {
 		return status == survey.Drifting || status == survey.Refused // rare here
 	})
@@ -44,7 +35,7 @@ func TestTheBoardIsAFullRecount(t *testing.T) {
 		require.Less(t, len(steps), 10_000, "no clone was %s", unseen)
 		steps = append(steps, w.step())
 		if problem := w.settle(); problem != "" {
-			t.Fatalf("HEADWATER_SEED=%d: after %q: %s", seed, steps[max(0, len(steps)-5):], problem)
+			t.Fatalf("after %q: %s", steps[max(0, len(steps)-5):], problem)
 		}
 		for _, f := range read(w.view) {
 			unseen = slices.DeleteFunc(unseen, func(status survey.Status) bool { return status == f.Status })

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/headwater-k8s/headwater/test/seed"
 )
 
 func TestAGlobIsWithinAnotherThatMatchesAllThatItDoes(t *testing.T) {
@@ -30,10 +32,11 @@ func TestAGlobIsWithinAnotherThatMatchesAllThatItDoes(t *testing.T) {
 
 // What is said to be within is so for every name that was tried.
 func TestNothingIsWithinAGlobThatDoesNotMatchIt(t *testing.T) {
+	dice := rand.New(rand.NewPCG(seed.Of(t), 0))
 	text := func(letters string, length int) string {
-		made := make([]byte, rand.IntN(length+1))
+		made := make([]byte, dice.IntN(length+1))
 		for i := range made {
-			made[i] = letters[rand.IntN(len(letters))]
+			made[i] = letters[dice.IntN(len(letters))]
 		}
 		return string(made)
 	}

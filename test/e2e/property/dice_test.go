@@ -2,10 +2,10 @@ package property
 
 import (
 	"math/rand/v2"
-	"strconv"
 	"testing"
 
 	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/seed"
 )
 
 // dice are what a random test throws: the same seed, the same throws.
@@ -40,9 +40,9 @@ func (d dice) choose(choices []choice) {
 
 // seedAndSteps are those of a random test, which it tells so that it can be
 // played again.
-func seedAndSteps(t *testing.T, defaultSteps string) (seed, steps uint64) {
+func seedAndSteps(t *testing.T, defaultSteps string) (number, steps uint64) {
 	t.Helper()
-	seed, steps = lab.Number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10)), lab.Number(t, "HEADWATER_STEPS", defaultSteps)
-	t.Logf("HEADWATER_SEED=%d HEADWATER_STEPS=%d", seed, steps)
-	return seed, steps
+	number, steps = seed.Of(t), lab.Number(t, "HEADWATER_STEPS", defaultSteps)
+	t.Logf("HEADWATER_STEPS=%d", steps)
+	return number, steps
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/headwater-k8s/headwater/protect/editors"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/seed"
 )
 
 const (
@@ -62,9 +62,8 @@ type holder struct {
 //
 // HEADWATER_SEED repeats a run with the same bindings.
 func TestWhoHoldsAClusterRoleIsAsTheAPIServerSays(t *testing.T) {
-	seed := lab.Number(t, "HEADWATER_SEED", strconv.FormatUint(rand.Uint64(), 10))
-	t.Logf("HEADWATER_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(seed, seed))
+	number := seed.Of(t)
+	random := rand.New(rand.NewPCG(number, number))
 	e := newEnv(t)
 	e.Namespace(holdNamespace)
 	var file strings.Builder

@@ -17,6 +17,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/seed"
 )
 
 // noiseImage is one that no registry has.
@@ -100,10 +101,9 @@ func TestNoiseOfOthersStopsNoGoodRevision(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var others sync.WaitGroup
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	number := seed.Of(t)
 	others.Go(func() {
-		dice, tick := rand.New(rand.NewPCG(seed, 0)), time.NewTicker(200*time.Millisecond)
+		dice, tick := rand.New(rand.NewPCG(number, 0)), time.NewTicker(200*time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			n.makes(ctx, dice)
