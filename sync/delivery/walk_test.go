@@ -11,6 +11,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/stages"
+	"github.com/headwater-k8s/headwater/test/seed"
 )
 
 // The walk visits every interleaving of a small cluster: a canary and another namespace
@@ -24,6 +25,7 @@ import (
 
 // walkDepth is how many steps every interleaving is followed, from each state of a
 // delivery that one process does alone: of one in a cluster that is as usual one more.
+// HEADWATER_DEPTH says otherwise.
 const walkDepth = 3
 
 // next calls do for every state that can come after s.
@@ -209,15 +211,17 @@ func TestNoInterleavingLetsABadRevisionPass(t *testing.T) {
 	w := newWalk(t)
 	good := w.undisturbed(2, usual)
 	require.True(t, slices.ContainsFunc(good, func(s world) bool { return s.clones[restNS].content == 2 }), "a good revision is delivered")
-	t.Logf("%d states, every interleaving of %d steps", w.every(t, w.deliveries(usual), walkDepth+1), walkDepth+1)
-	t.Logf("%d states, every interleaving of %d steps where a consumer gives no evidence", w.every(t, w.deliveries(w.unusual()...), walkDepth), walkDepth)
+	depth := int(seed.Number(t, "HEADWATER_DEPTH", walkDepth))
+	t.Logf("%d states, every interleaving of %d steps", w.every(t, w.deliveries(usual), depth+1), depth+1)
+	t.Logf("%d states, every interleaving of %d steps where a consumer gives no evidence", w.every(t, w.deliveries(w.unusual()...), depth), depth)
 }
 
 // Long walks at random reach what lies behind the interleavings.
 func TestNoLongWalkLetsABadRevisionPass(t *testing.T) {
-	const runs, steps = 500, 300
+	const steps = 300
+	runs := seed.Number(t, "HEADWATER_WALKS", 500)
 	w := newWalk(t)
-	dice, delivered, begins := rand.New(rand.NewPCG(1, 2)), 0, w.deliveries(append(w.unusual(), usual)...)
+	dice, delivered, begins := rand.New(rand.NewPCG(seed.Or(t, 1), 2)), 0, w.deliveries(append(w.unusual(), usual)...)
 	for run := range runs {
 		s := begins[dice.IntN(len(begins))]
 		if run%2 == 0 {

@@ -58,6 +58,35 @@ func TestTwoClustersSideBySide(t *testing.T) {
 	require.ErrorContains(t, err, "certificate")
 }
 
+// ended is a test that is over once ends is called, and may have failed.
+type ended struct {
+	testing.TB
+
+	failed bool
+	ends   []func()
+}
+
+func (e *ended) Failed() bool { return e.failed }
+
+func (e *ended) Cleanup(f func()) { e.ends = append(e.ends, f) }
+
+func TestNoTestHasTheClusterOfOneThatFailed(t *testing.T) {
+	shares := func(failed bool) *Cluster {
+		test := &ended{TB: t, failed: failed}
+		c := Shared(test)
+		for _, end := range test.ends {
+			end()
+		}
+		return c
+	}
+	passed, failed := shares(false), shares(true)
+	require.Same(t, passed, failed, "a test that passed leaves its cluster to the next")
+	_, err := clientOf(t, failed.Config()).Discovery().ServerVersion()
+	require.Error(t, err, "it runs on")
+	require.DirExists(t, failed.Dir())
+	require.NotSame(t, failed, Shared(t))
+}
+
 func TestServerVersionIsTheOneOfTheModule(t *testing.T) {
 	version, err := Version()
 	require.NoError(t, err)

@@ -59,7 +59,8 @@ func Run(m *testing.M, options Options) int {
 
 // Shared returns a cluster that no other test of the package uses until t ends.
 // It starts one only if all are in use, so tests that run one after the other
-// have the same cluster. With -short, t is skipped.
+// have the same cluster. No test has the cluster of one that failed, which is stopped:
+// what it left there would fail others, too. With -short, t is skipped.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	skipShort(t)
@@ -76,13 +77,25 @@ func Shared(t testing.TB) *Cluster {
 		t.Fatal(err)
 	}
 	shared.used[t] = c
-	t.Cleanup(func() {
-		shared.Lock()
-		defer shared.Unlock()
-		delete(shared.used, t)
-		shared.free = append(shared.free, c)
-	})
+	t.Cleanup(func() { giveBack(t, c) })
 	return c
+}
+
+// giveBack leaves the cluster of t to the next test, or stops it if t failed. Its folder stays
+// until Run ends, which keeps it then.
+func giveBack(t testing.TB, c *Cluster) {
+	failed := t.Failed()
+	if failed {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	delete(shared.used, t)
+	if !failed {
+		shared.free = append(shared.free, c)
+	}
 }
 
 // anyShared returns a free cluster, or a new one. The caller holds the lock, except

@@ -29,7 +29,10 @@ const (
 // ignore GOFLAGS, and compile all of it once more.
 var helmBinary = sync.OnceValues(func() (string, error) {
 	const folder = "../../bin/"
-	out, err := exec.Command("go", "build", "-o", folder, "tool").CombinedOutput()
+	build := exec.Command("go", "build", "-o", folder, "tool")
+	// The Makefile's flags, whatever those of this test: what `make compile-tests` compiled is in Go's cache.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build helm: %w: %s", err, out)
 	}

@@ -9,11 +9,9 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -187,12 +185,4 @@ func (e *Env) Edit(namespace, name string, change func(*corev1.Secret)) {
 		_, err = e.Admin.CoreV1().Secrets(namespace).Update(ctx, secret, metav1.UpdateOptions{})
 		return err
 	})
-}
-
-// Number is what an environment variable says, or otherwise.
-func Number(t *testing.T, variable, otherwise string) uint64 {
-	t.Helper()
-	value, err := strconv.ParseUint(cmp.Or(os.Getenv(variable), otherwise), 10, 64)
-	require.NoError(t, err, variable)
-	return value
 }

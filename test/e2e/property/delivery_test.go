@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	defaultDeliverySteps = "200"
+	defaultDeliverySteps = 200
 	// slower is how many steps of the other tests take as long as one of these, after
 	// which all must come to rest.
 	slower = 20

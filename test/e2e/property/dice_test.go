@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/seed"
 )
 
@@ -40,9 +39,9 @@ func (d dice) choose(choices []choice) {
 
 // seedAndSteps are those of a random test, which it tells so that it can be
 // played again.
-func seedAndSteps(t *testing.T, defaultSteps string) (number, steps uint64) {
+func seedAndSteps(t *testing.T, defaultSteps uint64) (number, steps uint64) {
 	t.Helper()
-	number, steps = seed.Of(t), lab.Number(t, "HEADWATER_STEPS", defaultSteps)
+	number, steps = seed.Of(t), seed.Number(t, "HEADWATER_STEPS", defaultSteps)
 	t.Logf("HEADWATER_STEPS=%d", steps)
 	return number, steps
 }

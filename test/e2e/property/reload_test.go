@@ -8,7 +8,7 @@ import (
 
 const (
 	reloadStepsPerRound = 20
-	defaultReloadSteps  = "140"
+	defaultReloadSteps  = 140
 )
 
 // Invariants 1, 2, 3, 6, 7 and 8: whatever is done to data and to workloads, and

@@ -18,7 +18,7 @@ import (
 const (
 	// stepsPerRound are done without a pause; then all must come to rest.
 	stepsPerRound = 30
-	defaultSteps  = "400"
+	defaultSteps  = 400
 	// undisturbed is for how long nothing is written once all is at rest.
 	undisturbed = time.Second
 )

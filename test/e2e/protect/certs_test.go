@@ -22,10 +22,11 @@ import (
 
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/seed"
 )
 
 const (
-	defaultRotations = "10"
+	defaultRotations = 10
 	givenSecret      = "webhook-cert"
 )
 
@@ -65,7 +66,7 @@ func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
 
 func TestARotationOfTheCAFailsNoWriteAndNoHandshake(t *testing.T) {
 	e := newEnv(t)
-	rotations := lab.Number(t, "HEADWATER_ROTATIONS", defaultRotations)
+	rotations := seed.Number(t, "HEADWATER_ROTATIONS", defaultRotations)
 	e.Sections = byTheWebhookAlone
 	r, owner, mallory := e.behindTheService("rotate")
 	for range 2 {

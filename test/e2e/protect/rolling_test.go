@@ -9,18 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/seed"
 )
 
 // defaultRollouts is how often both replicas are replaced; HEADWATER_ROLLOUTS says
 // otherwise.
-const defaultRollouts = "10"
+const defaultRollouts = 10
 
 // byTheWebhookAlone has every answer that is missing be seen.
 const byTheWebhookAlone = "protect: {engine: Webhook}\n"
 
 func TestARolloutFailsNoWrite(t *testing.T) {
 	e := newEnv(t)
-	rollouts := lab.Number(t, "HEADWATER_ROLLOUTS", defaultRollouts)
+	rollouts := seed.Number(t, "HEADWATER_ROLLOUTS", defaultRollouts)
 	e.Sections = byTheWebhookAlone
 	r, owner, mallory := e.behindTheService("rolling")
 	for range 2 {

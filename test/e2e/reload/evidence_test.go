@@ -410,11 +410,11 @@ func TestTheRestartThatTakesARevisionBackWaitsForNoPace(t *testing.T) {
 	})
 	s.rolledOut(s.canary, "web")
 	s.SecondLater()
-	s.timeout = "12s"
-	s.ConfigFile(s.rule())
-	s.HasMetric(s.h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	s.edit("3") // the fix waits for the limit, for longer than the gate's timeout
 	s.shows("3", func(e revisions.Evidence) bool { return len(e.Stages) > 0 && e.Stages[0].Paced == 1 })
+	s.timeout = "12s" // now that it waits, however long that took
+	s.ConfigFile(s.rule())
+	s.HasMetric(s.h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
 	s.Holds(14*time.Second, func(context.Context) error {
 		is := s.Revision(s.prefix, "3").Annotations
 		return lab.ErrorIf(is[mark.Verdict] != string(revisions.Delivering), "revision 3 is %s: %s", is[mark.Verdict], is[mark.Reason])

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/test/lab"
+	"github.com/headwater-k8s/headwater/test/seed"
 )
 
 // failing plays the kubelet of the one pod of the Deployment web in the canary, which ran
@@ -65,7 +66,8 @@ func (e *env) released(killed string) {
 // Invariant D11: in 20 deliveries, the leader is killed in the soak, what it saw begins to
 // fail, and another process leads after the soak would have ended.
 func TestNoBadValuePassesWhenTheLeaderIsKilledInTheSoak(t *testing.T) {
-	const soak, sources, rounds = 10 * time.Second, 5, 4
+	const soak, sources = 10 * time.Second, 5
+	rounds := int(seed.Number(t, "HEADWATER_KILLS", 4))
 	e := newEnv(t)
 	var all []*staged
 	rules := ""

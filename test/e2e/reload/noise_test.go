@@ -66,7 +66,7 @@ func (n noise) health(ctx context.Context, pod *corev1.Pod) (lab.Health, error) 
 // how many namespaces.
 func TestNoiseOfOthersStopsNoGoodRevision(t *testing.T) {
 	t.Parallel()
-	size := int(lab.Number(t, "HEADWATER_NAMESPACES", "30"))
+	size := int(seed.Number(t, "HEADWATER_NAMESPACES", 30))
 	e := &env{lab.On(t, cluster.ForTest(t, cluster.Options{}))}
 	n := noise{env: e}
 	s := newStaged(e, "noise", func(s *staged) {

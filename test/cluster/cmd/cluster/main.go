@@ -1,7 +1,8 @@
 //go:build unix
 
 // Command cluster keeps one control plane running in the background, for trying
-// things out: cluster up, status, down. With build it only builds the binaries.
+// things out: cluster up, status, down. With build it only builds the binaries, by
+// default the control plane's: cluster build kubelet kwok.
 package main
 
 import (
@@ -12,12 +13,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/headwater-k8s/headwater/test/cluster"
 )
 
-const usage = "use: cluster [-in FOLDER] up | status | down | build"
+const usage = "use: cluster [-in FOLDER] up | status | down | build [COMPONENT...]"
 
 func main() {
 	if err := interruptible(); err != nil {
@@ -41,6 +43,9 @@ func run(ctx context.Context, args []string) error {
 	} else if err != nil {
 		return err
 	}
+	if flags.Arg(0) == "build" {
+		return build(ctx, flags.Args()[1:])
+	}
 	if flags.NArg() != 1 {
 		return errors.New(usage)
 	}
@@ -52,7 +57,6 @@ func run(ctx context.Context, args []string) error {
 		"up":         local.up,
 		"down":       local.down,
 		"status":     local.status,
-		"build":      build,
 		serveCommand: local.serve,
 	}
 	command, known := commands[flags.Arg(0)]
@@ -62,12 +66,17 @@ func run(ctx context.Context, args []string) error {
 	return command(ctx)
 }
 
-func build(ctx context.Context) error {
-	bin, err := cluster.Build(ctx, os.Stderr)
+// build builds the components of these names, or those of the control plane.
+func build(ctx context.Context, components []string) error {
+	bin, err := cluster.Build(ctx, os.Stderr, components...)
 	if err != nil {
 		return err
 	}
-	fmt.Println("the control plane's binaries are in", bin)
+	what := "the control plane's binaries"
+	if len(components) > 0 {
+		what = "the binaries of " + strings.Join(components, ", ")
+	}
+	fmt.Println(what, "are in", bin)
 	return nil
 }
 

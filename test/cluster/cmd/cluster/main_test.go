@@ -103,12 +103,15 @@ func TestMistakesAreTold(t *testing.T) {
 		require.Error(t, err)
 		require.Contains(t, output, usage)
 	}
+	output, err := command(t, "build", "toaster")
+	require.Error(t, err)
+	require.Contains(t, output, "build toaster: there is no such component")
 	cmd := exec.Command(os.Args[0], "up")
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), runCommand+"=yes")
-	output, err := cmd.CombinedOutput()
+	outside, err := cmd.CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(output), "cluster: no checkout of headwater here")
+	require.Contains(t, string(outside), "cluster: no checkout of headwater here")
 }
 
 func readPID(t *testing.T, folder string) int {
