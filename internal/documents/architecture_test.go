@@ -53,6 +53,16 @@ func TestTheDocumentsNameTestsAndPathsThatExist(t *testing.T) {
 	}
 }
 
+// A name that is of no test is left out, or runs nothing, and nobody sees it.
+func TestWhatIsRunByNameExists(t *testing.T) {
+	tests := testComments(t)
+	for _, file := range []string{".ci/night", "test/KNOWN.md"} {
+		for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(read(t, file), -1) {
+			require.True(t, has(tests, name), "%s: there is no test %s", file, name)
+		}
+	}
+}
+
 // The comment of each test that proves an invariant names it, so that nobody
 // changes the test unaware.
 func TestEveryInvariantHasATestThatNamesIt(t *testing.T) {

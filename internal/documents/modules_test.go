@@ -17,7 +17,7 @@ func TestModulesThatShareADependencyAskForTheSameVersion(t *testing.T) {
 		ours[found[1]] = found[2]
 	}
 	require.Greater(t, len(ours), 50)
-	for _, module := range []string{"cel", "deploy", "kwok", "page"} {
+	for _, module := range []string{"cel", "deploy", "gotest", "kwok", "page"} {
 		for _, found := range requirement.FindAllStringSubmatch(read(t, "test/"+module+"/go.mod"), -1) {
 			if version, shared := ours[found[1]]; shared {
 				require.Equal(t, version, found[2], "%s in test/%s/go.mod: go -C test/%[2]s get %[1]s@%[3]s", found[1], module, version)

@@ -84,6 +84,7 @@ func Shared(t testing.TB) *Cluster {
 // giveBack leaves the cluster of t to the next test, or stops it if t failed. Its folder stays
 // until Run ends, which keeps it then.
 func giveBack(t testing.TB, c *Cluster) {
+	t.Helper()
 	failed := t.Failed()
 	if failed {
 		if err := c.Stop(); err != nil {

@@ -43,7 +43,7 @@ func TestAReleaseHasTheVersionOfTheChart(t *testing.T) {
 func TestWorkflowsPinActionsAndNamePermissions(t *testing.T) {
 	files, err := filepath.Glob(workflowsDir + "/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, files, 3)
+	require.Len(t, files, 4)
 	pinned := regexp.MustCompile(`uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+`)
 	for _, file := range files {
 		content, err := os.ReadFile(file)

@@ -1,0 +1,5 @@
+package breaks
+
+import "testing"
+
+func TestPanics(*testing.T) { panic("out of order") }

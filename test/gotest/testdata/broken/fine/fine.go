@@ -1,0 +1,2 @@
+// Package fine has no tests.
+package fine

@@ -1,0 +1,3 @@
+module github.com/headwater-k8s/headwater/broken
+
+go 1.26.0

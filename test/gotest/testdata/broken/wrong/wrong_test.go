@@ -1,0 +1,5 @@
+package wrong
+
+import "testing"
+
+func TestNever(t *testing.T) { t.Log(missing) }
