@@ -143,7 +143,7 @@ func (c *controller) because(s *decide.State, d decide.Decision) mark.Because {
 		if input.Rule != d.Rule || len(because.Objects) > 1 {
 			continue
 		}
-		if clone, found := c.caches.Clones[one.Kind].Get(input.Object.Namespace, one.Name); found {
+		if clone, found := c.caches.Clones[one.Kind].Get(input.Object.Namespace, one.Name); found && mark.IsMarked(clone) {
 			because.Revision, _ = strconv.Atoi(clone.Annotations[mark.Revision])
 		}
 		if source, _ := c.caches.Sources.Get(cmp.Or(input.Origin, input.Object)); source != nil {

@@ -269,7 +269,7 @@ func (c *controller) cloneChanged(change informers.Change[*object.Digested]) {
 		if c.working.Load() {
 			c.progress.NoteChange(change.Old)
 		}
-		c.enqueueChanged(clone.Ref())
+		c.enqueueEdited(change.Old, clone)
 	}
 	if marks, ours := mark.Of(clone); change.Deleted && ours && c.Approvals.Of(marks.Rule).IsUsedUpByRemovals() {
 		c.queue.After(c.Approvals.Ref, settleAfter)
@@ -281,7 +281,21 @@ func (c *controller) cloneChanged(change informers.Change[*object.Digested]) {
 // not cached yet enqueue their targets themselves when they are.
 func (c *controller) unmanagedChanged(kind object.Kind, change informers.Change[*informers.Unmanaged]) {
 	unmanaged := change.Latest()
-	target := object.Ref{Kind: kind, Namespace: unmanaged.Namespace, Name: unmanaged.Name}
+	c.enqueueWanted(object.Ref{Kind: kind, Namespace: unmanaged.Namespace, Name: unmanaged.Name})
+}
+
+// enqueueEdited enqueues an object with the label of clones: always if it is or was marked as
+// one, and else only if a rule wants a clone there.
+func (c *controller) enqueueEdited(before, now *object.Digested) {
+	if mark.IsMarked(before) || mark.IsMarked(now) {
+		c.enqueueChanged(now.Ref())
+		return
+	}
+	c.enqueueWanted(now.Ref())
+}
+
+// enqueueWanted enqueues target if a rule wants a clone there.
+func (c *controller) enqueueWanted(target object.Ref) {
 	for _, rule := range c.RuleIndex(c.Live.Load()).Of(target) {
 		if c.Wants(rule, target) {
 			c.enqueueChanged(target)

@@ -74,9 +74,13 @@ func (c *controller) raise(target object.Ref, found []condition) {
 	c.progress.Raised(target, keys, c.now())
 }
 
-// logWrite logs a write, and emits an Event if somebody approved it.
+// logWrite logs a write, and emits an Event if it is a removal or somebody approved it.
 func (c *controller) logWrite(state plan.State, rule string, decision plan.Decision) {
-	c.debugClone("clone written", state, rule, decision)
+	if decision.Action == plan.Remove {
+		c.reportRemoval(state, rule, decision)
+	} else {
+		c.debugClone("clone written", state, rule, decision)
+	}
 	if len(state.Candidates) > 0 && state.Candidates[0].Approved {
 		c.emitApproved(rule, sourceReference(state), fmt.Sprintf("Headwater empties the clones of rule %q, like this source", rule))
 	}

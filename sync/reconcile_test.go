@@ -23,6 +23,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -107,6 +108,7 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var asked []string
+			var sent []byte
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				asked = append(asked, r.Method+" "+r.URL.RequestURI())
 				w.Header().Set("Content-Type", "application/json")
@@ -115,7 +117,8 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 					_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
 					return
 				}
-				_, _ = io.Copy(w, r.Body) // stored as sent
+				sent, _ = io.ReadAll(r.Body)
+				_, _ = w.Write(sent) // stored as sent
 			}))
 			defer server.Close()
 			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
@@ -132,6 +135,9 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 			_, err = c.apply(t.Context(), state, decision)
 			require.Equal(t, test.refused, err != nil)
 			require.Equal(t, test.want, asked)
+			if !test.refused {
+				require.Contains(t, string(sent), mark.Target, "what comes after it names its place")
+			}
 		})
 	}
 }

@@ -17,8 +17,9 @@ import (
 // a hold has ended. It leaves time for the caches to show the change.
 const settleAfter = 5 * time.Second
 
-// settle ends holds and withdraws approvals that nothing needs any more.
+// settle reports removals, ends holds and withdraws approvals that nothing needs any more.
 func (c *controller) settle(ctx context.Context) error {
+	c.reportMoreRemovals()
 	if err := c.settleHolds(ctx); err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (c *controller) settleApprovals(ctx context.Context) error {
 
 // stillNeeded returns the part of the approval of rule that still applies: removals while
 // any is due, as many as were held when it came, sources until they change, and leftovers
-// while any exists and the configuration does not have the rule again.
+// while any exists.
 func (c *controller) stillNeeded(rule string) survey.Approval {
 	approval := c.Approvals.Of(rule)
 	if due, known := c.DueRemovals(rule, plan.RemovalLog{}, c.now()); known && len(due.Targets) == 0 {
@@ -163,7 +164,7 @@ func (c *controller) stillNeeded(rule string) survey.Approval {
 	}
 	c.guard.Use(func(g *plan.Guard) { approval.Removals = g.Covered(rule, approval.Removals, approval.At) })
 	_, inForce := c.Live.Load().Named(rule)
-	if left := approval.Leftovers; left != nil && (inForce || !c.hasLeftovers(rule, left)) {
+	if left := approval.Leftovers; left != nil && !c.hasLeftovers(rule, left) {
 		approval.Leftovers = nil
 	}
 	approval.Sources = maps.Clone(approval.Sources)

@@ -21,7 +21,7 @@ import (
 // aboutLeftovers is the common part of the help of release and prune.
 const aboutLeftovers = `
 
-The command fails if the configuration contains the rule. It asks for confirmation
+The command fails if the configuration contains the rule%s. It asks for confirmation
 on a terminal; elsewhere pass --yes.
 
 The running service carries out the request, so it works even if rules protect the
@@ -30,7 +30,7 @@ headwater-approvals in Headwater's namespace. This requires the same permission 
 an approval. The request applies to the clones in the version that you were shown,
 or with --as-of in the version of an earlier --dry-run; clones that changed since
 are left alone. The service records an Event with the reason Approved. It drops
-the request after one hour, or if the rule is in the configuration again.`
+the request after one hour, or when no such clone is left.`
 
 func releaseCommand() *cobra.Command {
 	return leftoversCommand(plan.ReleaseClones, &cobra.Command{
@@ -38,7 +38,7 @@ func releaseCommand() *cobra.Command {
 		Short: "Remove Headwater's marks from the clones of a rule that no longer exists; the objects stay",
 		Long: `Remove Headwater's labels and annotations from the clones of a rule that is no
 longer in the configuration. The objects stay, and Headwater no longer counts or
-protects them. If a new rule clones to the same names, its onConflict applies.` + aboutLeftovers,
+protects them. If a new rule clones to the same names, its onConflict applies.` + fmt.Sprintf(aboutLeftovers, ""),
 		Example: `  headwater release old-rule --dry-run
   headwater release old-rule --yes`,
 	})
@@ -48,7 +48,10 @@ func pruneCommand() *cobra.Command {
 	return leftoversCommand(plan.PruneClones, &cobra.Command{
 		Use:   "prune RULE",
 		Short: "Delete the clones of a rule that no longer exists",
-		Long:  `Delete the clones of a rule that is no longer in the configuration.` + aboutLeftovers,
+		Long: `Delete the clones of a rule that is no longer in the configuration, or those that the
+rule does not want and that do not name their place, because a build from before
+headwater.dev/target wrote them: Headwater cannot tell them from copies.` +
+			fmt.Sprintf(aboutLeftovers, " and none of these exists"),
 		Example: `  headwater prune old-rule --dry-run
   headwater prune old-rule --yes --as-of Secret=48151`,
 	})

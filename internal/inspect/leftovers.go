@@ -18,8 +18,8 @@ import (
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
-// Leftovers lists the clones of a rule that is no longer in the configuration, and
-// what to do with them.
+// Leftovers lists the clones of a rule that no rule wants, and what to do with them: all of a
+// rule that is no longer in the configuration, else those that do not name their place.
 type Leftovers struct {
 	Rule string            `json:"rule"`
 	Fate plan.LeftoverFate `json:"fate"`
@@ -32,17 +32,15 @@ type Leftovers struct {
 	// Skipped are the clones that changed since an earlier AsOf.
 	Skipped []string `json:"skipped,omitempty"`
 
-	bound *plan.Leftovers
+	bound   *plan.Leftovers
+	inForce bool
 }
 
 // Leftovers returns the clones of rule to which fate applies. asOf is empty or the
 // AsOf of an earlier dry run, which excludes clones that changed since. Leftovers
-// fails if the configuration has the rule, or if no clone is left.
+// fails if no clone is left, or only clones that the configuration decides about.
 func (i *Inspector) Leftovers(rule string, fate plan.LeftoverFate, asOf string) (Leftovers, error) {
-	if _, cloning := i.rules.Named(rule); cloning {
-		return Leftovers{}, fmt.Errorf("rule %q is in the configuration, which says what becomes of its clones "+
-			"(onNamespaceUnmatched, onSourceDeleted, onRuleRemoved); remove its section sync first", rule)
-	}
+	_, inForce := i.rules.Named(rule)
 	bounds, err := parseAsOf(asOf)
 	if err != nil {
 		return Leftovers{}, err
@@ -51,7 +49,11 @@ func (i *Inspector) Leftovers(rule string, fate plan.LeftoverFate, asOf string) 
 	if !known {
 		return Leftovers{}, errors.New("the sources are not read yet; try again")
 	}
-	left := Leftovers{Rule: rule, Fate: fate, Clones: []string{}}
+	if inForce && (fate != plan.PruneClones || len(clones) == 0) {
+		return Leftovers{}, fmt.Errorf("rule %q is in the configuration, which says what becomes of its clones "+
+			"(onNamespaceUnmatched, onSourceDeleted, onRuleRemoved); remove its section sync first", rule)
+	}
+	left := Leftovers{Rule: rule, Fate: fate, Clones: []string{}, inForce: inForce}
 	var covered []*object.Digested
 	for _, clone := range clones {
 		if bounds != nil && !bounds.Cover(clone) {
@@ -133,8 +135,8 @@ func (i *Inspector) Perform(ctx context.Context, left Leftovers, timeout time.Du
 	})
 	if err != nil {
 		return left, fmt.Errorf("recorded, but %d of %s not done after %s; the leader has an hour for it. `headwater status` says whether "+
-			"a replica leads, and Events say why a clone cannot be written. Nothing is done while the rule is in the configuration that "+
-			"the service runs with", waiting, plural.Of(len(left.Clones), "clone"), timeout)
+			"a replica leads, and Events say why a clone cannot be written. Nothing is done to a clone that a rule wants of the "+
+			"configuration that the service runs with", waiting, plural.Of(len(left.Clones), "clone"), timeout)
 	}
 	slices.Sort(changed)
 	left.Skipped = changed
@@ -167,7 +169,11 @@ func (l Leftovers) Table(out *output.Writer) {
 }
 
 func (l Leftovers) list(out io.Writer, done string) {
-	_, _ = fmt.Fprintf(out, "%s: %s of rule %s, which is no longer in the configuration\n", done, plural.Of(len(l.Clones), "clone"), l.Rule)
+	why := "which is no longer in the configuration"
+	if l.inForce {
+		why = "which does not want them; an earlier build wrote them without their namespace and name"
+	}
+	_, _ = fmt.Fprintf(out, "%s: %s of rule %s, %s\n", done, plural.Of(len(l.Clones), "clone"), l.Rule, why)
 	for _, clone := range l.Clones[:min(len(l.Clones), shownNames)] {
 		_, _ = fmt.Fprintln(out, "  "+clone)
 	}

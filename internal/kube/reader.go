@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,10 @@ import (
 func Describe(full *object.Full, hasher *digest.Hasher) *object.Digested {
 	digested := full.Digested(hasher)
 	digested.LabelsByUs, digested.AnnotationsByUs = mark.WrittenKeys(full)
-	delete(digested.Annotations, mark.SourceVersion) // differs after every write, and nothing reads it
+	digested.Place = mark.PlaceOf(full)
+	digested.Annotations = maps.Clone(full.Annotations) // full may be what is written next
+	delete(digested.Annotations, mark.Target)           // differs between clones
+	delete(digested.Annotations, mark.SourceVersion)    // differs after every write, and nothing reads it
 	return digested
 }
 
@@ -68,7 +72,7 @@ func (r Reader) Describe(ctx context.Context, ref object.Ref, key *digestkey.Key
 		return nil, err
 	}
 	described := Describe(found, hasher)
-	described.MadeByUs = mark.MadeByUs(found.ManagedFields)
+	described.MadeByUs = described.Place != object.Elsewhere && mark.MadeByUs(found.ManagedFields)
 	return described, nil
 }
 

@@ -36,6 +36,9 @@ const (
 	// written from. Another one is no reason to write. But it changes with every
 	// write, which the API server else would not date where only keys go.
 	SourceVersion = Domain + "source-version"
+	// Target is the namespace and name of the clone, as NAMESPACE/NAME. What names another
+	// place is a copy, and not Headwater's; see PlaceOf.
+	Target = Domain + "target"
 	// OnRuleRemoved is what becomes of the clone when its rule is no longer
 	// there to say so; without it the clone stays.
 	OnRuleRemoved = Domain + "on-rule-removed"
@@ -105,10 +108,12 @@ type Clone struct {
 	SourceVersion string
 	// OnRuleRemoved is empty where the clone is to stay.
 	OnRuleRemoved string
+	// Place is NoPlace or Here.
+	Place object.Place
 }
 
-// Stamp puts the marks of c on meta. The maps of meta are replaced, never
-// modified, since they may be shared with a cache.
+// Stamp puts the marks of c on meta, and its place if it has a name. The maps of meta
+// are replaced, never modified, since they may be shared with a cache.
 func Stamp(meta *metav1.ObjectMeta, c Clone) {
 	meta.Labels, meta.Annotations = copied(meta.Labels), copied(meta.Annotations)
 	meta.Labels[CloneLabel], meta.Labels[Rule] = "true", c.Rule
@@ -121,12 +126,49 @@ func Stamp(meta *metav1.ObjectMeta, c Clone) {
 	if c.OnRuleRemoved != "" {
 		meta.Annotations[OnRuleRemoved] = c.OnRuleRemoved
 	}
+	if meta.Name != "" {
+		meta.Annotations[Target] = placeOf(meta)
+	}
+}
+
+// WithPlace returns annotations with the place of meta added. It does not modify them.
+func WithPlace(annotations map[string]string, meta metav1.Object) map[string]string {
+	placed := copied(annotations)
+	placed[Target] = placeOf(meta)
+	return placed
+}
+
+func placeOf(meta metav1.Object) string {
+	return types.NamespacedName{Namespace: meta.GetNamespace(), Name: meta.GetName()}.String()
+}
+
+// PlaceOf returns where the marks of meta say that it is. Field managers have no say in it,
+// because a restore from a backup brings them back.
+func PlaceOf(meta metav1.Object) object.Place {
+	if kept, isKept := meta.(*object.Digested); isKept {
+		return kept.Place
+	}
+	switch target, found := meta.GetAnnotations()[Target]; {
+	case !found:
+		return object.NoPlace
+	case target == placeOf(meta):
+		return object.Here
+	default:
+		return object.Elsewhere
+	}
+}
+
+// IsMarked reports whether meta carries what admission must let nobody else set: the label
+// and annotations without which Of is false, readable or not, for no other place.
+func IsMarked(meta metav1.Object) bool {
+	annotations := meta.GetAnnotations()
+	return meta.GetLabels()[CloneLabel] == "true" && annotations[Rule] != "" && annotations[Source] != "" && PlaceOf(meta) != object.Elsewhere
 }
 
 // copied is never nil. maps.Clone would keep the size of all, into which the marks do
 // not fit.
 func copied(all map[string]string) map[string]string {
-	const marks = 6
+	const marks = 7
 	some := make(map[string]string, len(all)+marks)
 	maps.Copy(some, all)
 	return some
@@ -155,10 +197,10 @@ func unmarked(m map[string]string) map[string]string {
 }
 
 // Of reads the marks of a clone; ok is false when meta does not carry all of
-// them in readable form: a rule's name is a DNS label. The rule's label is not
-// read: clones from before it was written lack it.
+// them in readable form, or when they name another place: a rule's name is a DNS label.
+// The rule's label is not read: clones from before it was written lack it.
 func Of(meta metav1.Object) (clone Clone, ok bool) {
-	if meta.GetLabels()[CloneLabel] != "true" {
+	if !IsMarked(meta) {
 		return Clone{}, false
 	}
 	annotations := meta.GetAnnotations()
@@ -173,6 +215,7 @@ func Of(meta metav1.Object) (clone Clone, ok bool) {
 
 		SourceVersion: annotations[SourceVersion],
 		OnRuleRemoved: annotations[OnRuleRemoved],
+		Place:         PlaceOf(meta),
 	}, true
 }
 

@@ -90,3 +90,29 @@ func TestAnUnstampedObjectIsNobodys(t *testing.T) {
 func TestOursPicksOnlyHeadwatersKeys(t *testing.T) {
 	require.Equal(t, map[string]string{CloneLabel: "true"}, Ours(map[string]string{CloneLabel: "true", "headwater.dev": "x", "a": "b"}))
 }
+
+func TestMarksCountOnlyForTheirPlace(t *testing.T) {
+	clone := metav1.ObjectMeta{Namespace: "team", Name: "shared"}
+	Stamp(&clone, Clone{Rule: "r", Source: object.Ref{Kind: object.Secret, Namespace: "p", Name: "s"}})
+	for sentence, test := range map[string]struct {
+		change func(*metav1.ObjectMeta)
+		want   object.Place
+		ours   bool
+	}{
+		"here":                          {func(*metav1.ObjectMeta) {}, object.Here, true},
+		"by an earlier build":           {func(m *metav1.ObjectMeta) { delete(m.Annotations, Target) }, object.NoPlace, true},
+		"a copy in another namespace":   {func(m *metav1.ObjectMeta) { m.Namespace = "other" }, object.Elsewhere, false},
+		"a copy under another name":     {func(m *metav1.ObjectMeta) { m.Name = "other" }, object.Elsewhere, false},
+		"a copy with an empty place":    {func(m *metav1.ObjectMeta) { m.Annotations[Target] = "" }, object.Elsewhere, false},
+		"one that names half its place": {func(m *metav1.ObjectMeta) { m.Annotations[Target] = "team" }, object.Elsewhere, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			meta := *clone.DeepCopy()
+			test.change(&meta)
+			require.Equal(t, test.want, PlaceOf(&meta))
+			require.Equal(t, test.ours, IsMarked(&meta))
+			_, ours := Of(&meta)
+			require.Equal(t, test.ours, ours)
+		})
+	}
+}

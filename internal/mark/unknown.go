@@ -16,7 +16,7 @@ func OwnerAnnotations() []string {
 
 // known are all of Headwater's labels and annotations.
 var known = append(OwnerAnnotations(),
-	CloneLabel, Rule, Source, SourceUID, SourceVersion, OnRuleRemoved,
+	CloneLabel, Rule, Source, SourceUID, SourceVersion, Target, OnRuleRemoved,
 	Baseline, RestartedAt, RestartedBefore, RestartedFor, RestartedAfter, RestartChecked, RestartedBecause, ReloadAction, RefreshedFor, RefreshConfirmed, InstalledAt,
 	Revision, DigestKey, Verdict, Reason, Stage, StageSince, Passed, Paused, Pinned, PinnedOver, Approved, EditedBy, SourceImmutable, ChangedKeys, Evidence, Soaked, Waited, Lacked, AllAtOnceValue, SkipsStages, Protocol, Unproven, Delivery, Consumers)
 

@@ -50,6 +50,17 @@ type Digested struct {
 	rest *metav1.ObjectMeta
 }
 
+// Place is what the marks of a clone say about where it is. It is judged where the whole
+// object is at hand, so that clones can share their annotations.
+type Place uint8
+
+// The places. NoPlace is of objects without that mark, such as clones by earlier builds.
+const (
+	NoPlace   Place = iota
+	Here            // the marks name the object itself
+	Elsewhere       // they name another object, of which this one is a copy
+)
+
 // Common is the part of a Digested that is usually the same for all clones of a
 // source, which then share it. Nobody may modify it.
 type Common struct {
@@ -60,7 +71,10 @@ type Common struct {
 	Immutable bool
 	Digests   Digests
 
+	// Annotations lack the one that Place is judged by; see kube.Describe.
 	Labels, Annotations map[string]string
+	// Place is where the marks say that the object is.
+	Place Place
 	// LabelsByUs and AnnotationsByUs are the keys that Headwater wrote beside
 	// its marks; only caches set them.
 	LabelsByUs, AnnotationsByUs []string
@@ -71,7 +85,7 @@ type Common struct {
 
 // Equal reports whether c and other have the same content.
 func (c *Common) Equal(other *Common) bool {
-	return c.Kind == other.Kind && c.Type == other.Type && c.Immutable == other.Immutable && c.MadeByUs == other.MadeByUs &&
+	return c.Kind == other.Kind && c.Type == other.Type && c.Immutable == other.Immutable && c.MadeByUs == other.MadeByUs && c.Place == other.Place &&
 		slices.Equal(c.Digests, other.Digests) && maps.Equal(c.Labels, other.Labels) && maps.Equal(c.Annotations, other.Annotations) &&
 		slices.Equal(c.LabelsByUs, other.LabelsByUs) && slices.Equal(c.AnnotationsByUs, other.AnnotationsByUs)
 }

@@ -26,7 +26,7 @@ func denyingRules(request Request, set *rules.Set[spec.Rule]) []spec.Rule {
 // isCloneOf trusts the clone's labels and annotations: only Headwater can set
 // them while a rule protects anything.
 func isCloneOf(rule spec.Rule, ref object.Ref, old *object.Full) bool {
-	return ref.Kind == rule.Source.Kind && old.Labels[mark.CloneLabel] == "true" && old.Annotations[mark.Rule] == rule.Name
+	return ref.Kind == rule.Source.Kind && mark.IsMarked(old) && old.Annotations[mark.Rule] == rule.Name
 }
 
 // judgeClone judges a request about a clone like one about its source. It also
@@ -44,8 +44,9 @@ func judgeClone(request Request, rule spec.Rule, world World) Verdict {
 // judgeMarks denies all users but Headwater to set, change or remove the labels
 // and annotations that mark a clone. Otherwise a user could detach a clone from
 // sync, or make Headwater overwrite or delete an unmanaged object. If the
-// object has the clone label neither before nor after the request, its
-// annotations have no effect and are not checked.
+// object is marked as a clone at its place neither before nor after the request,
+// its labels and annotations have no effect and are not checked: a copy of a clone
+// belongs to its owner.
 func judgeMarks(request Request, set *rules.Set[spec.Rule], world World) Verdict {
 	if len(set.All()) == 0 || !request.touchesCloneMarks() {
 		return Verdict{Allowed: true, Reason: ReasonNotProtected}
@@ -94,24 +95,18 @@ func MarksMode(set *rules.Set[spec.Rule]) spec.Mode {
 	return mode
 }
 
-// touchesCloneMarks reports whether the object of the request has the clone
-// label before or after the request, or may have it.
+// touchesCloneMarks reports whether the object of the request is marked as a clone,
+// see mark.IsMarked, before or after the request, or may be.
 func (r Request) touchesCloneMarks() bool {
 	if !slices.Contains(object.Kinds, r.Kind) {
 		return false
 	}
-	mayHaveLabel := func(full *object.Full) bool {
-		if full == nil {
-			return true
-		}
-		_, labelled := full.Labels[mark.CloneLabel]
-		return labelled
-	}
+	mayBeMarked := func(full *object.Full) bool { return full == nil || mark.IsMarked(full) }
 	switch r.Operation {
 	case spec.Create:
-		return mayHaveLabel(r.New)
+		return mayBeMarked(r.New)
 	case spec.Update:
-		return mayHaveLabel(r.Old) || mayHaveLabel(r.New)
+		return mayBeMarked(r.Old) || mayBeMarked(r.New)
 	default:
 		return false
 	}

@@ -34,7 +34,7 @@ func TestDecideAnswersWhatIsAsked(t *testing.T) {
 	)
 	marked := protecttest.NewSecret(func(o *object.Full) {
 		o.Labels = object.Merged(o.Labels, map[string]string{"headwater.dev/clone": "true", "share": "yes"})
-		o.Annotations = object.Merged(o.Annotations, map[string]string{"headwater.dev/rule": "owner"})
+		o.Annotations = object.Merged(o.Annotations, map[string]string{"headwater.dev/rule": "owner", "headwater.dev/source": "Secret/somewhere/else"})
 	})
 	changed := *marked
 	changed.Content.Data = map[string][]byte{"k": []byte("other")}

@@ -86,11 +86,22 @@ func becomesSource(rule spec.Rule) string {
 	return "oldObject == null || " + not(selects("oldObject", rule.Requirements()))
 }
 
+// marked returns CEL that is true if object is marked as a clone, like mark.IsMarked.
+func marked(object string) string {
+	return fmt.Sprintf(`%[1]s.metadata.?labels[?%[2]s].orValue("") == "true" && [%[3]s, %[4]s].all(key, %[1]s.metadata.?annotations[?key].orValue("") != "") && `+
+		`%[1]s.metadata.?annotations[?%[5]s].optMap(target, target == %[1]s.metadata.?namespace.orValue("") + "/" + %[1]s.metadata.?name.orValue("")).orValue(true)`,
+		object, literal(mark.CloneLabel), literal(mark.Rule), literal(mark.Source), literal(mark.Target))
+}
+
+// marksChange is true if the request changes marks of an object that is marked as a clone
+// before or after it.
+var marksChange = "[oldObject, object].exists(it, it != null && " + marked("it") + ") && (" + marksDiffer("labels") + " || " + marksDiffer("annotations") + ")"
+
 // isClone returns CEL that is true if the request is about a clone of rule and
 // the rule covers its operation.
 func isClone(rule spec.Rule) string {
 	return fmt.Sprintf(`%s && request.resource.resource == %s && %s && %s == %s`,
-		oneOf("request.operation", upper(rule.CoveredOfClones())), literal(rule.Source.Kind.Resource()), labelledClone, ruleOfClone, literal(rule.Name))
+		oneOf("request.operation", upper(rule.CoveredOfClones())), literal(rule.Source.Kind.Resource()), markedBefore, ruleOfClone, literal(rule.Name))
 }
 
 func upper(operations []spec.Operation) []string {
@@ -107,9 +118,10 @@ const (
 	// cloneRequest is the operation, the resource and ruleOfClone in one
 	// string.
 	cloneRequest = `request.operation + " " + request.resource.resource + "/" + ` + ruleOfClone
-	// labelledClone is true if the old object has the clone label.
-	labelledClone = `oldObject.metadata.?labels[?"` + mark.CloneLabel + `"].orValue("") == "true"`
 )
+
+// markedBefore is true if the old object is marked as a clone.
+var markedBefore = marked("oldObject")
 
 // sameContent returns CEL that is true if the update changes neither the
 // content nor Headwater's labels and annotations, and adds no finalizer.

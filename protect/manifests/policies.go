@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -131,8 +132,9 @@ func (p *policy) guardNamespaces(rules []spec.Rule, overlap overlaps) {
 func (p *policy) protectClones(rules []spec.Rule, marks bool) {
 	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	if marks {
-		p.refuseUnless(decide.MarksMessage(spec.Update, "the object"), `request.operation == "DELETE"`,
-			not(marksDiffer("labels")+" || "+marksDiffer("annotations")), p.overridden(""))
+		p.refuseUnless(decide.MarksMessage(spec.Update, "the object"), `request.operation == "DELETE"`, not(marksChange), p.overridden(""))
+		p.setMessageExpression(fmt.Sprintf("oldObject == null ? %s : %s",
+			literal(decide.MarksMessage(spec.Create, "the object")), literal(decide.MarksMessage(spec.Update, "the object"))))
 	}
 	for _, rule := range rules {
 		if rule.Clones != spec.Deny {

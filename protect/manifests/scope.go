@@ -53,7 +53,7 @@ func scopeToClones(webhook *admissionregistrationv1.ValidatingWebhook, denied []
 		admissionregistrationv1.Update, admissionregistrationv1.Delete)
 	webhook.MatchConditions = slices.Concat(
 		[]admissionregistrationv1.MatchCondition{{
-			Name: "denied-clones", Expression: labelledClone + " && " + cloneRequest + " in " + keys(denied),
+			Name: "denied-clones", Expression: markedBefore + " && " + cloneRequest + " in " + keys(denied),
 		}},
 		excludePlainUpdates(cloneRequest, denied),
 		[]admissionregistrationv1.MatchCondition{
@@ -77,9 +77,8 @@ func scopeToMarks(webhook *admissionregistrationv1.ValidatingWebhook, headwater 
 	// This is a single condition because the API server evaluates every match
 	// condition. Headwater's own writes then need only the first comparison.
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{{
-		Name: "marks-changed-by-others",
-		Expression: fmt.Sprintf("%s && (%s || %s) && %s", notHeadwater(headwater).Expression,
-			marksDiffer("labels"), marksDiffer("annotations"), not(overridden(""))),
+		Name:       "marks-changed-by-others",
+		Expression: notHeadwater(headwater).Expression + " && " + marksChange + " && " + not(overridden("")),
 	}}
 }
 

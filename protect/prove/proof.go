@@ -207,12 +207,14 @@ func (p *Prover) tryCreate(ctx context.Context, ref object.Ref) (err error) {
 	return err
 }
 
-// tryForgedClone tries to create an object with the clone label. If any rule
+// tryForgedClone tries to create an object with all marks of a clone. If any rule
 // enforces, this is denied even if no source exists.
 func (p *Prover) tryForgedClone(ctx context.Context) finding {
-	_, err := p.Prober.CoreV1().ConfigMaps(p.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: probeName, Namespace: p.Namespace, Labels: map[string]string{mark.CloneLabel: "true"},
-	}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	forged := object.Ref{Kind: object.ConfigMap, Namespace: p.Namespace, Name: probeName}
+	meta := object.NewMeta(forged)
+	meta.Labels = map[string]string{mark.CloneLabel: "true"}
+	meta.Annotations = mark.WithPlace(map[string]string{mark.Rule: probeName, mark.Source: forged.String()}, &meta)
+	_, err := p.Prober.CoreV1().ConfigMaps(p.Namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return findingOf(err)
 }
 

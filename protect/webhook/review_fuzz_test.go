@@ -39,7 +39,8 @@ func FuzzReview(f *testing.F) {
 		for _, metadata := range []string{
 			`"labels":{"headwater.dev/clone":"true"},`,
 			`"labels":{"share":"yes"},`,
-			`"labels":{"headwater.dev/clone":"true"},"annotations":{"headwater.dev/rule":"denied"},`,
+			`"labels":{"headwater.dev/clone":"true"},"annotations":{"headwater.dev/rule":"denied","headwater.dev/source":"Secret/elsewhere/x"},`,
+			`"labels":{"headwater.dev/clone":"true"},"annotations":{"headwater.dev/rule":"denied","headwater.dev/source":"Secret/elsewhere/x","headwater.dev/target":"platform/another"},`,
 			`"finalizers":["x"],`,
 			`"ownerReferences":[{"uid":"1"}],`,
 		} {
@@ -176,10 +177,18 @@ func remarked(request, before, after map[string]any) bool {
 	if request["operation"] == "CREATE" {
 		old = nil
 	}
-	_, was := child(old, "labels")["headwater.dev/clone"]
-	_, is := child(now, "labels")["headwater.dev/clone"]
-	return (was || is) && (!reflect.DeepEqual(marks(old, "labels"), marks(now, "labels")) ||
+	return (isMarked(old) || isMarked(now)) && (!reflect.DeepEqual(marks(old, "labels"), marks(now, "labels")) ||
 		!reflect.DeepEqual(marks(old, "annotations"), marks(now, "annotations")))
+}
+
+// isMarked reports whether the metadata has all marks of a clone, for no other place.
+func isMarked(metadata map[string]any) bool {
+	annotations := marks(metadata, "annotations")
+	namespace, _ := metadata["namespace"].(string)
+	name, _ := metadata["name"].(string)
+	target, isPlaced := annotations["headwater.dev/target"]
+	return marks(metadata, "labels")["headwater.dev/clone"] == "true" && annotations["headwater.dev/rule"] != "" &&
+		annotations["headwater.dev/source"] != "" && (!isPlaced || target == namespace+"/"+name)
 }
 
 func marks(metadata map[string]any, field string) map[string]string {

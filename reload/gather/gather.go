@@ -220,7 +220,7 @@ func (g *Gatherer) Match(o cachedObject, reference refs.Reference, of optin.Pref
 	if rule := g.rule(o, of.Labels); rule != nil {
 		suspended = rule.Suspended
 		c.Rule, c.Origin, ruled = rule.Name, g.origin(*rule, o.ref), g.actionOf(rule, o.ref.Namespace)
-		c.Staged = rule.NeedsEvidence() && o.clone != nil
+		c.Staged = rule.NeedsEvidence() && o.clone != nil && mark.IsMarked(o.clone)
 		c.Pace, c.Post = rule.Pace(), rule.Then.HTTPPost
 	}
 	if ask := of.OptInFor(reference, o.ref, o.tags(), c.Rule != ""); ask != nil {

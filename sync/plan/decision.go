@@ -46,6 +46,7 @@ const (
 	SourceIsClone      Reason = "SourceIsClone"
 	TooLarge           Reason = "TooLarge"
 	RuleRemoved        Reason = "RuleRemoved"
+	PlaceUnknown       Reason = "PlaceUnknown"
 	RuleChanged        Reason = "RuleChanged"
 	Pruned             Reason = "Pruned"
 	Released           Reason = "Released"

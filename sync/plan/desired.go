@@ -48,7 +48,7 @@ func NewWanted(rule *spec.Rule, source *object.Full, revision int) *Wanted {
 			Kind: source.Kind, Type: content.Type, Immutable: content.Immutable, Digests: selectedDigests(rule.Target.Keys, source.Digests),
 			Labels: meta.Labels, Annotations: meta.Annotations,
 		},
-		tooLarge: oversize(meta, content),
+		tooLarge: oversize(meta, rule.TargetRef(source.Ref(), "").Name, content),
 	}
 }
 
@@ -60,7 +60,7 @@ func (c Candidate) wanted() *Wanted {
 }
 
 // Desired returns the clone that c wants in namespace, without the fields that the API
-// server fills in. It shares its maps and values.
+// server fills in. It shares its labels and values.
 func (c Candidate) Desired(namespace string) *object.Full {
 	wanted := c.wanted()
 	desired := &object.Full{
@@ -69,7 +69,7 @@ func (c Candidate) Desired(namespace string) *object.Full {
 		Content:    selected(c.Rule.Target.Keys, c.Source.Content),
 		Digests:    wanted.Digests,
 	}
-	desired.Labels, desired.Annotations = wanted.Labels, wanted.Annotations
+	desired.Labels, desired.Annotations = wanted.Labels, mark.WithPlace(wanted.Annotations, desired)
 	return desired
 }
 

@@ -2,16 +2,17 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/plural"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// LeftoverFate is what a user requests for the clones of a rule that is no longer
-// in the configuration.
+// LeftoverFate is what a user requests for the clones that IsLeftover is true for.
 type LeftoverFate string
 
 // The fates of leftovers.
@@ -22,8 +23,8 @@ const (
 	PruneClones LeftoverFate = "Prune"
 )
 
-// Leftovers is a user's request to release or delete the clones of a rule that is
-// no longer in the configuration. It applies only to clones that were not created
+// Leftovers is a user's request to release or delete the clones of a rule that no
+// rule wants. It applies only to clones that were not created
 // or changed since the request.
 type Leftovers struct {
 	Fate LeftoverFate `json:"fate"`
@@ -73,27 +74,27 @@ func (l *Leftovers) Sentence(rule string) string {
 	if l.Fate == ReleaseClones {
 		does = "removes its marks from"
 	}
-	return fmt.Sprintf("Headwater %s %s of rule %q, which is no longer in the configuration", does, plural.Of(l.Clones, "clone"), rule)
+	return fmt.Sprintf("Headwater %s %s of rule %q that no rule wants", does, plural.Of(l.Clones, "clone"), rule)
 }
 
-// ruleRemoved returns the decision about a clone whose rule is no longer in the
-// configuration.
-func (s State) ruleRemoved(onRuleRemoved string) Decision {
+// ruleRemoved returns the decision about a clone with these marks, whose rule is no
+// longer in the configuration.
+func (s State) ruleRemoved(marks mark.Clone) Decision {
 	switch {
 	case s.Requested == PruneClones:
 		return Decision{Action: Remove, Reason: Pruned}
 	case s.Requested == ReleaseClones:
 		return Decision{Action: Release, Reason: Released}
-	case onRuleRemoved == string(spec.Delete):
-		return Decision{Action: Remove, Reason: RuleRemoved}
+	case marks.OnRuleRemoved == string(spec.Delete):
+		return s.remove(marks, RuleRemoved)
 	default:
 		return leave(RuleRemoved)
 	}
 }
 
-// IsLeftover reports whether the clone's rule is no longer in the configuration
-// and no other rule wants the clone.
+// IsLeftover reports whether no rule wants the clone and a user decides what becomes of it:
+// its rule is no longer in the configuration, or it does not name its place.
 func (s State) IsLeftover() bool {
 	decision, unwanted := s.Unwanted()
-	return s.Former == nil && unwanted && (decision.Reason == RuleRemoved || decision.Reason == Pruned || decision.Reason == Released)
+	return unwanted && slices.Contains([]Reason{RuleRemoved, PlaceUnknown, Pruned, Released}, decision.Reason)
 }

@@ -73,8 +73,8 @@ func (s State) withoutSource(rule *spec.Rule) Decision {
 	if s.Clone == nil {
 		return leave(SourceDeleted)
 	}
-	marks, ours := mark.Of(s.Clone)
-	if !ours || marks.Rule == rule.Name {
+	marks, _ := mark.Of(s.Clone)
+	if marks.Rule == rule.Name {
 		return s.onGone(rule, SourceDeleted, rule.OnSourceDeleted)
 	}
 	outranked := func(c Candidate) bool { return c.Rule.Name == marks.Rule && c.Source != nil }
@@ -89,14 +89,12 @@ func (s State) orphaned() Decision {
 	if s.Clone == nil {
 		return leave(NotSelected)
 	}
-	marks, ours := mark.Of(s.Clone)
+	marks, _ := mark.Of(s.Clone)
 	switch former := s.Former; {
-	case !ours:
-		return leave(NotSelected)
 	case s.Clone.IsTerminating():
 		return leave(CloneTerminating)
 	case former == nil:
-		return s.ruleRemoved(marks.OnRuleRemoved)
+		return s.ruleRemoved(marks)
 	case !former.Reaches(marks.Source, s.Target):
 		return s.onGone(former, RuleChanged, former.OnRuleRemoved)
 	case !former.Namespaces.Matches(s.Namespace.Name, s.Namespace.Labels):
@@ -111,11 +109,25 @@ func (s State) onGone(rule *spec.Rule, reason Reason, policy spec.OnGone) Decisi
 	if s.Clone == nil {
 		return leave(reason)
 	}
-	marks, ours := mark.Of(s.Clone)
-	if !ours || marks.Rule != rule.Name || policy == spec.Retain || s.Clone.IsTerminating() {
+	marks, _ := mark.Of(s.Clone)
+	if marks.Rule != rule.Name || policy == spec.Retain || s.Clone.IsTerminating() {
 		return leave(reason)
 	}
-	return Decision{Action: Remove, Reason: reason}
+	return s.remove(marks, reason)
+}
+
+// remove returns the removal of the clone, which has these marks, if they name its place or
+// a user requested it.
+func (s State) remove(marks mark.Clone, reason Reason) Decision {
+	switch {
+	case marks.Place == object.Here:
+		return Decision{Action: Remove, Reason: reason}
+	case s.Requested == PruneClones:
+		return Decision{Action: Remove, Reason: Pruned}
+	default:
+		return Decision{Action: Leave, Reason: PlaceUnknown, Message: "an earlier build wrote this clone, or what it is a copy of, without its namespace and name, " +
+			"so Headwater does not delete it by itself; if nothing needs it, run `headwater prune " + marks.Rule + "`"}
+	}
 }
 
 // blocked returns the decision if the source or the existing clone forbids a write
@@ -172,10 +184,7 @@ func (s State) converge(candidate Candidate, wanted *Wanted) Decision {
 	if s.Clone == nil {
 		return s.withoutClone(candidate, wanted)
 	}
-	_, ours := mark.Of(s.Clone)
 	switch {
-	case !ours && (!s.Clone.MadeByUs || needsNew(wanted, s.Clone)):
-		return s.takeOver(candidate, s.Clone, wanted)
 	case wanted.matches(s.Clone):
 		return leave(InSync)
 	case s.Clone.Type != wanted.Type:
@@ -213,7 +222,7 @@ func (s State) withoutClone(candidate Candidate, wanted *Wanted) Decision {
 		return Decision{Action: Create, Reason: Missing}
 	case s.MadeByUs && s.Found == nil:
 		return Decision{Action: Update, Reason: Unmarked}
-	case s.Found != nil && wanted.matches(s.Found): // it has the label by now, and the cache is behind
+	case s.isMarked() && wanted.matches(s.Found): // it has the marks by now, and the cache is behind
 		return leave(InSync)
 	case s.MadeByUs && !needsNew(wanted, s.Found):
 		return Decision{Action: Update, Reason: Unmarked}
@@ -221,6 +230,9 @@ func (s State) withoutClone(candidate Candidate, wanted *Wanted) Decision {
 		return s.takeOver(candidate, s.Found, wanted)
 	}
 }
+
+// isMarked reports whether the object that was read is marked as a clone.
+func (s State) isMarked() bool { return s.Found != nil && mark.IsMarked(s.Found) }
 
 // changesImmutable reports whether live is immutable and differs from what is wanted in fields
 // that the API server then does not allow to change.

@@ -100,7 +100,7 @@ func TestPlan(t *testing.T) {
 			state: synced(func(s *plan.State) {
 				s.Clone.MadeByUs = true
 				delete(s.Clone.Annotations, mark.Source)
-			}), action: plan.Update, reason: plan.Outdated,
+			}), action: plan.Update, reason: plan.Unmarked,
 		},
 		"a clone from before the label of its rule gets it":  {state: synced(func(s *plan.State) { delete(s.Clone.Labels, mark.Rule) }), action: plan.Update, reason: plan.Outdated},
 		"a label that names another rule is drift":           {state: synced(func(s *plan.State) { s.Clone.Labels[mark.Rule] = "other" }), action: plan.Update, reason: plan.Outdated},
@@ -180,9 +180,26 @@ func TestPlan(t *testing.T) {
 		"the label alone does not make an object ours":                 {state: synced(func(s *plan.State) { s.Clone.Annotations = nil }), action: plan.Refuse, reason: plan.Conflict},
 		"the first rule in the file wins a place from another's clone": {state: synced(func(s *plan.State) { s.Clone.Annotations[mark.Rule] = "later" }), action: plan.Update, reason: plan.Outdated},
 		"a label that the rule no longer adds goes":                    {state: synced(func(s *plan.State) { s.Clone.Labels["once"], s.Clone.LabelsByUs = "added", []string{"once"} }), action: plan.Update, reason: plan.Outdated},
-		"a mark that no longer applies goes":                           {state: synced(func(s *plan.State) { s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }), action: plan.Update, reason: plan.Outdated},
-		"a clone that is being deleted is recreated afterwards":        {state: synced(func(s *plan.State) { plantest.Terminate(s) }), action: plan.Leave, reason: plan.CloneTerminating},
-		"a change of type needs a new object":                          {state: synced(func(s *plan.State) { s.Candidates[0].Source.Content.Type = "kubernetes.io/basic-auth" }), action: plan.Recreate, reason: plan.TypeChanged},
+		"a clone that does not name its place needs no write":          {state: synced(func(s *plan.State) { s.Clone.Place = object.NoPlace }), action: plan.Leave, reason: plan.InSync},
+		"a clone that does not name its place is left where no rule wants it": {
+			rule:  func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} },
+			state: synced(func(s *plan.State) { s.Clone.Place = object.NoPlace }), action: plan.Leave, reason: plan.PlaceUnknown,
+		},
+		"a clone that does not name its place is deleted where no rule wants it if a user asks for that": {
+			rule:  func(c *spec.Config) { c.Namespaces.Include = []string{"team-b"} },
+			state: synced(func(s *plan.State) { s.Clone.Place, s.Requested = object.NoPlace, plan.PruneClones }), action: plan.Remove, reason: plan.Pruned,
+		},
+		"a clone that does not name its place stays when its rule is gone": {
+			rule: func(c *spec.Config) { c.OnRuleRemoved = spec.Delete },
+			state: func(t *testing.T, s *plan.State) {
+				withoutRule(t, s)
+				s.Clone.Place = object.NoPlace
+			}, action: plan.Leave, reason: plan.PlaceUnknown,
+		},
+		"a copy of another clone is a conflict, also if its field manager is ours": {state: synced(func(s *plan.State) { s.Clone.Place, s.Clone.MadeByUs = object.Elsewhere, false }), action: plan.Refuse, reason: plan.Conflict},
+		"a mark that no longer applies goes":                                       {state: synced(func(s *plan.State) { s.Clone.Annotations[mark.OnRuleRemoved] = "Delete" }), action: plan.Update, reason: plan.Outdated},
+		"a clone that is being deleted is recreated afterwards":                    {state: synced(func(s *plan.State) { plantest.Terminate(s) }), action: plan.Leave, reason: plan.CloneTerminating},
+		"a change of type needs a new object":                                      {state: synced(func(s *plan.State) { s.Candidates[0].Source.Content.Type = "kubernetes.io/basic-auth" }), action: plan.Recreate, reason: plan.TypeChanged},
 		"an immutable clone that differs needs a new object": {
 			state: func(t *testing.T, s *plan.State) {
 				old := synctest.Source(t, map[string]string{"user": "blog"})
@@ -255,13 +272,18 @@ func TestPlan(t *testing.T) {
 			}, action: plan.Create, reason: plan.Missing,
 		},
 		"more annotations than the API server stores are refused": {rule: func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10)} }, action: plan.Refuse, reason: plan.TooLarge},
-		"what the API server just stores is cloned":               {rule: func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 255<<10)} }, action: plan.Create, reason: plan.Missing},
+		"annotations that leave no room for the clone's place are refused": {
+			rule:   func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10-180)} },
+			action: plan.Refuse, reason: plan.TooLarge,
+		},
+		"what the API server just stores is cloned": {rule: func(c *spec.Config) { c.Target.Annotations = map[string]string{"a": strings.Repeat("x", 255<<10)} }, action: plan.Create, reason: plan.Missing},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			state := stateOf(synctest.Rule(t, test.rule), synctest.Source(t, data), teamA)
 			if test.state != nil {
 				test.state(t, &state)
 			}
+			plantest.AsRead(&state)
 			if len(state.Candidates) > 0 && state.Namespace != nil && !state.Candidates[0].Rule.Namespaces.Matches(state.Namespace.Name, nil) {
 				state.Candidates = nil
 			}
@@ -427,7 +449,7 @@ func TestDesiredCopiesOnlyAllowedMetadata(t *testing.T) {
 	}, clone.Labels)
 	require.Equal(t, map[string]string{
 		"example.org/owner": "us",
-		mark.Rule:           "blog", mark.Source: "Secret/platform/blogsecret", mark.SourceUID: "source-1", mark.SourceVersion: "12",
+		mark.Rule:           "blog", mark.Source: "Secret/platform/blogsecret", mark.SourceUID: "source-1", mark.SourceVersion: "12", mark.Target: "team-a/blogsecret",
 	}, clone.Annotations)
 	require.Len(t, source.Labels, 4, "the source in the cache must not be modified")
 }

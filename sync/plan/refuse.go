@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -53,10 +54,10 @@ func forbiddenType(secretType string) string {
 	}
 }
 
-// oversize returns a refusal if the clone exceeds a size limit of the API server,
-// else nil.
-func oversize(meta metav1.ObjectMeta, content object.Content) *Decision {
-	annotations := sizeOf(meta.Annotations)
+// oversize returns a refusal if a clone of that name can exceed a size limit of the API
+// server, else nil. Its meta lacks its place, which is as long as its namespace.
+func oversize(meta metav1.ObjectMeta, name string, content object.Content) *Decision {
+	annotations := sizeOf(meta.Annotations) + len(mark.Target) + validation.DNS1123LabelMaxLength + len("/") + len(name)
 	payload := 0
 	names := 0
 	for _, data := range []map[string][]byte{content.Data, content.BinaryData} {
@@ -74,7 +75,7 @@ func oversize(meta metav1.ObjectMeta, content object.Content) *Decision {
 		{"content", annotations + sizeOf(meta.Labels) + names + payload, maxObjectBytes},
 	} {
 		if limit.bytes > limit.max {
-			return refuse(TooLarge, fmt.Sprintf("with the metadata that the rule adds, the clone would have %d bytes of %s; the API server "+
+			return refuse(TooLarge, fmt.Sprintf("with the metadata that Headwater and the rule add, a clone could have %d bytes of %s; the API server "+
 				"stores at most %d; clone fewer keys or copy less metadata", limit.bytes, limit.what, limit.max))
 		}
 	}

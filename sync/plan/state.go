@@ -43,30 +43,31 @@ type State struct {
 	Namespace *Namespace
 	// Candidates are in the order of the file: the first wins.
 	Candidates []Candidate
-	// Clone is the existing object, if it has the clone label.
+	// Clone is the existing object, if it has the marks of a clone for its place; see mark.Of.
 	Clone *object.Digested
 	// Former is the rule that the clone's marks name; nil if the configuration no
 	// longer has it.
 	Former *spec.Rule
-	// Requested is what a user requested for a clone whose rule is no longer in
-	// the configuration; empty without a request.
+	// Requested is what a user requested for a clone whose rule is no longer in the
+	// configuration, or that does not name its place; empty without a request.
 	Requested LeftoverFate
-	// Taken is true if an object without the clone label exists. MadeByUs is true
-	// if its field managers show that it is a clone that lost the label. Field
-	// managers can be forged: MadeByUs justifies a write, never a deletion.
+	// Taken is true if an object without these marks exists, such as a copy of a clone.
+	// MadeByUs is true if its field managers show that it is a clone that lost them. Field managers can be
+	// forged: MadeByUs justifies a write, never a deletion.
 	Taken, MadeByUs bool
-	// Found is the object without the label; read only if NeedsFound says so.
+	// Found is the object without the marks; read only if NeedsFound says so, or if it has the
+	// clone label.
 	Found *object.Digested
 }
 
 // NeedsFound reports whether Plan needs State.Found, because Headwater may write
-// the object without the label.
+// the object without the marks.
 func (s State) NeedsFound() bool {
-	return s.Clone == nil && s.Taken && len(s.Candidates) > 0 &&
+	return s.Clone == nil && s.Taken && s.Found == nil && len(s.Candidates) > 0 &&
 		(s.MadeByUs || s.Candidates[0].Rule.OnConflict != spec.ConflictSkip)
 }
 
-// clone returns the clone, even if it lost its label; nil if it was not read.
+// clone returns the clone, even if it lost its marks; nil if it was not read.
 func (s State) clone() *object.Digested {
 	if s.Clone == nil && s.MadeByUs {
 		return s.Found
@@ -74,7 +75,7 @@ func (s State) clone() *object.Digested {
 	return s.Clone
 }
 
-// Live returns the existing object, with or without the label; nil if it was not
+// Live returns the existing object, with or without the marks; nil if it was not
 // read.
 func (s State) Live() *object.Digested {
 	if s.Clone != nil {

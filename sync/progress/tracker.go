@@ -39,6 +39,8 @@ type Tracker struct {
 	// edited is when the owner of a clone was last informed that an edit of it was undone.
 	edited      map[object.Ref]time.Time
 	editsPruned time.Time
+	// removals are those of each rule within the latest RemovalsInterval.
+	removals map[string]removals
 }
 
 // NewTracker returns an empty Tracker.
@@ -47,7 +49,7 @@ func NewTracker() *Tracker {
 		failures: map[object.Ref]failure{}, due: map[object.Ref]time.Time{}, changes: map[object.Ref]ExternalChange{},
 		fights: map[object.Ref]fight{}, unlabelled: map[object.Ref]*object.Digested{}, propagations: map[PropagationKey]*ongoing{},
 		completed: map[string]Completed{}, raised: map[object.Ref][]unique.Handle[EventKey]{}, raisers: map[unique.Handle[EventKey]]int{},
-		edited: map[object.Ref]time.Time{},
+		edited: map[object.Ref]time.Time{}, removals: map[string]removals{},
 	}
 }
 

@@ -149,7 +149,7 @@ func withContent(source *object.Full, revision *revisions.Revision) *object.Full
 // written from; 0 if there is no such clone, or it does not say.
 func (o *Reader) RevisionOf(target object.Ref) int {
 	clone, found := o.Caches.Clones[target.Kind].Get(target.Namespace, target.Name)
-	if !found {
+	if !found || !mark.IsMarked(clone) {
 		return 0
 	}
 	return revisionOf(clone)

@@ -106,12 +106,15 @@ func (o *Reader) State(target object.Ref) (plan.State, error) {
 		}
 	}
 	if clone, found := o.Caches.Clones[target.Kind].Get(target.Namespace, target.Name); found {
+		marks, ours := mark.Of(clone)
+		if !ours {
+			state.Taken, state.MadeByUs, state.Found = true, clone.MadeByUs, clone
+			return state, nil
+		}
+		var inForce bool
 		state.Clone = clone
-		if marks, ours := mark.Of(clone); ours {
-			var inForce bool
-			if state.Former, inForce = set.Named(marks.Rule); !inForce {
-				state.Requested = o.Approvals.Of(marks.Rule).Leftovers.FateOf(clone)
-			}
+		if state.Former, inForce = set.Named(marks.Rule); !inForce || marks.Place == object.NoPlace {
+			state.Requested = o.Approvals.Of(marks.Rule).Leftovers.FateOf(clone)
 		}
 		return state, nil
 	}

@@ -19,8 +19,8 @@ func (o *Reader) RuleLabel(rule string) string {
 	return FormerRules
 }
 
-// Leftovers returns the clones of a rule that is not in the configuration, without
-// those that another rule wants. known is false while a source namespace is not
+// Leftovers returns the clones of a rule that no rule wants and that only a user may delete;
+// see plan.State.IsLeftover. known is false while a source namespace is not
 // cached.
 func (o *Reader) Leftovers(rule string) (clones []*object.Digested, known bool) {
 	for _, clone := range o.ClonesOf(rule) {
@@ -133,9 +133,8 @@ func (r *Reading) Report(target object.Ref, report func(CloneStatus)) error {
 		report(status)
 	}
 	if len(state.Candidates) == 0 && state.Clone != nil {
-		if marks, ours := mark.Of(state.Clone); ours {
-			r.complete(state, CloneStatus{Rule: marks.Rule, Source: marks.Source, Target: target}, report)
-		}
+		marks, _ := mark.Of(state.Clone)
+		r.complete(state, CloneStatus{Rule: marks.Rule, Source: marks.Source, Target: target}, report)
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ func TestNames(t *testing.T) {
 		{"source of a clone", mark.Source},
 		{"UID of the source", mark.SourceUID},
 		{"version of the source", mark.SourceVersion},
+		{"place of a clone", mark.Target},
 		{"fate of a clone without a rule", mark.OnRuleRemoved},
 		{"baseline of a workload", mark.Baseline},
 		{"last restart", mark.RestartedAt},

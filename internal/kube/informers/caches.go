@@ -204,7 +204,7 @@ func keepClone(key *digestkey.Key) func(any) (*object.Digested, error) {
 			return nil, err
 		}
 		digested := kube.Describe(full, hasher)
-		if _, marked := mark.Of(full); !marked {
+		if _, marked := mark.Of(digested); !marked && digested.Place != object.Elsewhere {
 			digested.MadeByUs = mark.MadeByUs(full.ManagedFields)
 		}
 		interner.share(digested)
@@ -218,7 +218,8 @@ func keepUnmanaged(obj any) (*Unmanaged, error) {
 		return nil, fmt.Errorf("object of type %T has no metadata", obj)
 	}
 	return &Unmanaged{
-		minimalMeta: minimalMetaOf(meta), MadeByUs: mark.MadeByUs(meta.GetManagedFields()), Tags: mark.TagsOf(meta.GetAnnotations()),
+		minimalMeta: minimalMetaOf(meta), Tags: mark.TagsOf(meta.GetAnnotations()),
+		MadeByUs: mark.PlaceOf(meta) != object.Elsewhere && mark.MadeByUs(meta.GetManagedFields()),
 	}, nil
 }
 

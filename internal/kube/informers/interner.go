@@ -43,6 +43,7 @@ type cloneInterner struct{ latest *lru.Cache }
 type cloneKey struct {
 	rule   string
 	source object.Ref
+	place  object.Place
 }
 
 const maxKnownSources = 4096
@@ -56,7 +57,7 @@ func (s cloneInterner) share(clone *object.Digested) {
 	if !ours {
 		return
 	}
-	key := cloneKey{marks.Rule, marks.Source}
+	key := cloneKey{marks.Rule, marks.Source, marks.Place}
 	known, _ := s.latest.Get(key)
 	pointer, _ := known.(weak.Pointer[object.Common])
 	if other := pointer.Value(); other != nil && clone.Equal(other) {

@@ -19,6 +19,13 @@ func CloneOf(tb testing.TB, rule *spec.Rule, source *object.Full, namespace stri
 	tb.Helper()
 	clone := plan.Candidate{Rule: rule, Ref: source.Ref(), Source: source}.Desired(namespace).Digested(synctest.Hasher(tb))
 	clone.UID, clone.ResourceVersion = "clone-1", "7"
+	return Cached(clone)
+}
+
+// Cached returns clone, which names its place, as the cache shows it.
+func Cached(clone *object.Digested) *object.Digested {
+	delete(clone.Annotations, mark.Target)
+	clone.Place = object.Here
 	return clone
 }
 
@@ -41,6 +48,17 @@ func Terminate(s *plan.State) {
 	meta := s.Clone.Meta()
 	meta.DeletionTimestamp = &metav1.Time{}
 	s.Clone = object.NewDigested(meta, *s.Clone.Common)
+}
+
+// AsRead makes the object at the target of s, if it is not marked as a clone, what a reader of
+// the caches makes of it.
+func AsRead(s *plan.State) {
+	if s.Clone == nil {
+		return
+	}
+	if _, ours := mark.Of(s.Clone); !ours {
+		s.Found, s.Clone, s.Taken, s.MadeByUs = s.Clone, nil, true, s.Clone.MadeByUs
+	}
 }
 
 // Unlabel removes the label from the clone of s.

@@ -154,8 +154,8 @@ func takes(rule *config.Rule, source, found *object.Full) bool {
 }
 
 // judgeLeftover judges what lies where no clone is called for, or where one is
-// whose source, given by name, is not there. What carries no marks may stay:
-// nobody can say whose it is. A clone must be gone only if everything that is
+// whose source, given by name, is not there. What carries no marks for its place
+// may stay: nobody can say whose it is. A clone must be gone only if everything that is
 // wrong with it says Delete: which of two policies goes first is not promised.
 // So it is not promised what becomes of a clone that is outranked by a rule
 // whose source is not there.
@@ -233,7 +233,10 @@ func differs(want, got *object.Full) error {
 	labels, annotations := maps.Clone(got.Labels), maps.Clone(got.Annotations)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, theirs) })
 	delete(annotations, mark.SourceVersion) // of the last write, whenever that was
+	delete(annotations, mark.Target)
 	switch {
+	case mark.PlaceOf(got) != object.Here:
+		return fmt.Errorf("names the place %q", got.Annotations[mark.Target])
 	case !samePayload(want.Content, got.Content):
 		return fmt.Errorf("holds %s, want %s", payload(got.Content), payload(want.Content))
 	case !maps.Equal(labels, want.Labels):

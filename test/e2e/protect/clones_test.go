@@ -69,12 +69,27 @@ func forged(namespace, name string) *corev1.Secret {
 	return secret
 }
 
+// placed is secret with marks for that place.
+func placed(secret *corev1.Secret, target string) *corev1.Secret {
+	secret.Annotations[mark.Target] = target
+	return secret
+}
+
+// labelled is a Secret with the labels of a clone alone, as some tools copy them.
+func labelled(namespace, name string) *corev1.Secret {
+	secret := lab.Secret(namespace, name, nil)
+	secret.Labels = map[string]string{mark.CloneLabel: "true", mark.Rule: "marks"}
+	return secret
+}
+
 func TestMarksAreHeadwatersAlone(t *testing.T) {
 	e := newEnv(t)
 	e.Namespaces("marks-src", "marks-a", "marks-b")
 	data := map[string]string{"k": "v"}
 	e.Secret("marks-src", "shared", data)
 	e.Secret("marks-a", "own", data)
+	e.Create("marks-a", labelled("marks-a", "labelled"))
+	e.Create("marks-a", placed(forged("marks-a", "copy"), "marks-a/shared"))
 	e.ClusterRole("marks-editor", lab.SecretsEditor())
 	e.Grant("", "marks-editor", "marks-mallory")
 	e.Grant("", "marks-editor", "marks-keeper")
@@ -91,10 +106,14 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 		"naming another rule by its label":    patching("shared", `{"metadata":{"labels":{"headwater.dev/rule":"other"}}}`),
 		"naming another source":               patching("shared", `{"metadata":{"annotations":{"headwater.dev/source":"Secret/x/y"}}}`),
 		"setting one more":                    patching("shared", `{"metadata":{"annotations":{"headwater.dev/on-rule-removed":"Delete"}}}`),
-		"marking an object of one's own":      patching("own", `{"metadata":{"labels":{"headwater.dev/clone":"true"}}}`),
+		"sending it elsewhere":                patching("shared", `{"metadata":{"annotations":{"headwater.dev/target":"x/y"}}}`),
+		"taking its place off":                patching("shared", `{"metadata":{"annotations":{"headwater.dev/target":null}}}`),
+		"marking an object of one's own":      patching("own", `{"metadata":{"labels":{"headwater.dev/clone":"true"},"annotations":{"headwater.dev/rule":"marks","headwater.dev/source":"Secret/marks-src/shared"}}}`),
 		"creating a forged clone":             creating(forged("marks-a", "forged")),
+		"creating one with its place":         creating(placed(forged("marks-a", "forged"), "marks-a/forged")),
 		"creating one by server-side apply": func(ctx context.Context, secrets typedcorev1.SecretInterface) error {
-			apply := applycorev1.Secret("applied", "marks-a").WithLabels(map[string]string{mark.CloneLabel: "true"})
+			apply := applycorev1.Secret("applied", "marks-a").WithLabels(map[string]string{mark.CloneLabel: "true"}).
+				WithAnnotations(forged("marks-a", "applied").Annotations)
 			_, err := secrets.Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "mallory", DryRun: []string{metav1.DryRunAll}})
 			return err
 		},
@@ -117,6 +136,12 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 		"a delete of a clone, which is healed":  attemptToDelete("shared"),
 		"what one does with one's own":          patching("own", `{"data":{"k":"eA=="},"metadata":{"labels":{"a":"b"}}}`),
 		"creating what is no clone":             creating(lab.Secret("marks-a", "new", nil)),
+		"creating a copy of a clone's labels":   creating(labelled("marks-a", "new")),
+		"creating a copy with all marks":        creating(placed(forged("marks-a", "new"), "marks-a/shared")),
+		"an edit of such a copy":                patching("copy", `{"data":{"k":"eA=="},"metadata":{"annotations":{"headwater.dev/rule":"mine"}}}`),
+		"an edit of a copy of the labels":       patching("labelled", `{"data":{"k":"eA=="},"metadata":{"labels":{"headwater.dev/clone":null}}}`),
+		"a delete of such a copy":               attemptToDelete("copy"),
+		"a delete of a copy of the labels":      attemptToDelete("labelled"),
 	}
 	for sentence, try := range passes {
 		t.Run(sentence+" passes", func(t *testing.T) { require.NoError(t, try(t.Context(), secrets)) })
@@ -140,6 +165,9 @@ func TestMarksAreHeadwatersAlone(t *testing.T) {
 			err := try(ctx, secrets)
 			return lab.ErrorIf(err == nil || !strings.Contains(err.Error(), byPolicy), "not refused by a policy: %w", err)
 		})
+	}
+	for sentence, text := range map[string]string{"creating one with its place": "leave out what begins with", "taking its place off": "as it is"} {
+		require.ErrorContains(t, refusals[sentence](t.Context(), secrets), text, sentence)
 	}
 	e.failsOpen()
 	h.Kill()

@@ -66,7 +66,7 @@ func TestClonesOfARemovedRuleAreReleasedAndPruned(t *testing.T) {
 	}
 	_, ours := mark.Of(e.Get("gone-3", "shared"))
 	require.True(t, ours, "it was changed since the dry run")
-	e.HasNote(lab.Namespace, lab.Namespace, "Approved", `removes its marks from 3 clones of rule "gone", which is no longer in the configuration`)
+	e.HasNote(lab.Namespace, lab.Namespace, "Approved", `removes its marks from 3 clones of rule "gone" that no rule wants`)
 	f.usedUp()
 
 	h.Stop()

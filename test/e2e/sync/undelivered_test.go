@@ -107,6 +107,7 @@ func TestARuleWithoutADeliveryCostsNothingMore(t *testing.T) {
 		require.Equal(t, map[string]string{mark.CloneLabel: "true", mark.Rule: "plain9"}, clone.Labels)
 		require.Equal(t, map[string]string{
 			mark.Rule: "plain9", mark.Source: "Secret/plain9-src/shared", mark.SourceUID: string(source.UID), mark.SourceVersion: source.ResourceVersion,
+			mark.Target: plain.name(i) + "/shared",
 		}, clone.Annotations)
 		require.Equal(t, map[string][]byte{"k": []byte("w")}, clone.Data)
 		require.Equal(t, corev1.SecretTypeOpaque, clone.Type)
