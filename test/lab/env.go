@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -76,19 +77,24 @@ func On(t *testing.T, c *cluster.Cluster) *Env {
 	e.Admin = e.Client("admin", "system:masters")
 	require.NoError(t, Install(t.Context(), c.Config(), e.rbac()))
 	e.ForgetConfiguration()
-	e.forgetRevisions()
+	e.forgetRecords()
 	return e
 }
 
-// forgetRevisions deletes what earlier tests left in Headwater's namespace, which the Headwater
-// of this one would remove at a moment of its own.
-func (e *Env) forgetRevisions() {
+// forgetRecords deletes what earlier tests left in Headwater's namespace, which the Headwater
+// of this one would remove at a moment of its own. The ConfigMaps of requests stay, without
+// any: a leader would create them again.
+func (e *Env) forgetRecords() {
 	e.Helper()
 	revisions := metav1.ListOptions{LabelSelector: mark.Revision}
 	require.NoError(e, e.Admin.CoreV1().Secrets(Namespace).DeleteCollection(e.Context(), metav1.DeleteOptions{}, revisions))
 	configMaps := e.Admin.CoreV1().ConfigMaps(Namespace)
 	require.NoError(e, configMaps.DeleteCollection(e.Context(), metav1.DeleteOptions{}, revisions))
 	require.NoError(e, IgnoreGone(configMaps.Delete(e.Context(), "headwater-removals", metav1.DeleteOptions{})))
+	for _, requests := range []string{"headwater-approvals", "headwater-deliveries"} {
+		_, err := configMaps.Patch(e.Context(), requests, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{})
+		require.NoError(e, IgnoreGone(err))
+	}
 }
 
 // ForgetConfiguration deletes the record of the configuration that was last in force, so
