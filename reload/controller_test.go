@@ -2,6 +2,8 @@ package reload
 
 import (
 	"context"
+	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -303,6 +305,38 @@ func TestAPodThatIsSeenLateEndsTheWaitForARolloutOfTheOwner(t *testing.T) {
 	_, err = f.client.CoreV1().Pods("team").Create(t.Context(), late, metav1.CreateOptions{})
 	require.NoError(t, err)
 	f.expect("its new pod is older than the change", "deployments")
+}
+
+// The API server may store a patch and fail before it answers. The caches show what it did.
+func TestARestartWhoseAnswerIsLostIsNotRepeated(t *testing.T) {
+	f := newFixture(t, cloneOf("1"), reloadtest.Web())
+	var lose atomic.Bool
+	store := f.metadata.ReactionChain[0].React
+	f.metadata.PrependReactor("patch", "deployments", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		_, stored, err := store(action)
+		if lose.Swap(false) {
+			err = errors.Join(err, io.ErrUnexpectedEOF)
+		}
+		return true, stored, err
+	})
+	f.live.Swap(rules.NewSet(testRule(t, spec.Auto)))
+	defer f.lead()()
+	f.expect("first sight is adopted", "deployments")
+
+	lose.Store(true)
+	f.write("2")
+	f.expect("a change is one patch, answered or not", "deployments")
+	restarted := f.deployment()
+	f.edit("2000", func(web *appsv1.Deployment) { web.Status.ObservedGeneration = 1 })
+	f.edit("2001", func(web *appsv1.Deployment) { web.Labels = map[string]string{"a": "b"} })
+	f.expect("its pods are replaced, and that is all")
+	require.Equal(t, restarted.Spec.Template.Annotations, f.deployment().Spec.Template.Annotations)
+
+	lose.Store(true)
+	f.write("3")
+	f.expect("the next change, too", "deployments")
+	f.write("2")
+	f.expect("what the pods run is known: they run 3", "deployments")
 }
 
 // A fresh leader cannot tell whether a restart without its stamp reached every pod. It

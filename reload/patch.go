@@ -74,8 +74,8 @@ func annotationPatch(uid types.UID, annotation, value string) patch {
 
 // restartPatch sets the baseline and the restart times, and stamps the pod template, in
 // one write, so that no write can exist without the others. Without a template it
-// stamps the object itself. Repeating the same restart writes the same stamp, so a
-// retry after a lost response starts no second rollout.
+// stamps the object itself. Repeating the same restart before the caches show it writes the
+// same stamp, so that starts no second rollout.
 func restartPatch(stampAt []string, uid types.UID, baseline string, last time.Time, restarts mark.Restarts, because mark.Because) patch {
 	p := annotationPatch(uid, mark.Baseline, baseline).at(restarts)
 	if stampAt == nil {

@@ -56,6 +56,10 @@ func (c *controller) reconcileWorkload(ctx context.Context, k kinds.Key) error {
 	if err != nil {
 		return err
 	}
+	if done, found := c.memory.TakeStored(w); found {
+		c.began(&state, done, state.Known.Restarts.Last(), w.ResourceVersion)
+		c.report.Written(w, done, nil)
+	}
 	decision := decide.Workload(state)
 	if state.NeedsRoom(decision) && !c.rollouts.Admit(k, state.Rollout.Replicas, state.GoesFirst(decision)) {
 		decision.Wait = decide.Wait{Reason: decide.WaitRollouts}
@@ -122,13 +126,30 @@ func (c *controller) act(ctx context.Context, s *decide.State, d decide.Decision
 func (c *controller) restart(ctx context.Context, s *decide.State, d decide.Decision) error {
 	w, restarts := s.Workload, s.Known.Restarts.With(s.Now)
 	content := restartPatch(w.Info().StampAt(), w.UID, d.Baseline, s.Known.Restarts.Last(), restarts, c.because(s, d))
-	version, err := c.apply(ctx, w, d, content)
+	version, err := c.write(ctx, w, d, content, s.Restarted(d, restarts, content.stamp()))
 	if err == nil {
-		c.memory.Keep(w, s.Restarted(d, restarts, content.stamp()))
-		c.rollouts.Began(w.Key(), version)
-		c.started.Watch.Begin(w, s.Now.Truncate(time.Second), d.Rule, d.Causes)
+		c.began(s, d, s.Now, version)
 	}
 	return err
+}
+
+// began has the rollout of a restart followed that was written at that time, with that version.
+func (c *controller) began(s *decide.State, d decide.Decision, at time.Time, version string) {
+	if d.Step == spec.StepRestart {
+		c.rollouts.Began(s.Workload.Key(), version)
+		c.started.Watch.Begin(s.Workload, at.Truncate(time.Second), d.Rule, d.Causes)
+	}
+}
+
+// write applies a patch to a workload and stores its record, of which nobody knows whether it
+// counts if the patch fails.
+func (c *controller) write(ctx context.Context, to *workload.Workload, d decide.Decision, content patch, record decide.Record) (version string, err error) {
+	if version, err = c.apply(ctx, to, d, content); err != nil {
+		c.memory.Try(to, record, d)
+		return "", err
+	}
+	c.memory.Keep(to, record)
+	return version, nil
 }
 
 // because returns why d restarts the workload. Everything of it is in the caches.
@@ -154,10 +175,7 @@ func (c *controller) because(s *decide.State, d decide.Decision) mark.Because {
 }
 
 func (c *controller) adopt(ctx context.Context, s *decide.State, d decide.Decision) error {
-	_, err := c.apply(ctx, s.Workload, d, adoptPatch(s, d))
-	if err == nil {
-		c.memory.Keep(s.Workload, s.Adopted(d))
-	}
+	_, err := c.write(ctx, s.Workload, d, adoptPatch(s, d), s.Adopted(d))
 	return err
 }
 

@@ -265,6 +265,17 @@ func (r Record) IsBehind(w *workload.Workload) bool {
 	return r.Seeded && w.Annotations[mark.Baseline] != r.Baseline && !at.Before(r.Restarts.Last())
 }
 
+// IsShownBy reports whether w is as r was written. Each stamp names the restart before it,
+// so it is no earlier one that somebody restored.
+func (r Record) IsShownBy(w *workload.Workload) bool {
+	return r.Baseline == w.Annotations[mark.Baseline] && r.Stamp == w.Stamp
+}
+
+// IsSameWrite reports whether r and other are of the same restart or baseline, repeated.
+func (r Record) IsSameWrite(other Record) bool {
+	return r.Baseline == other.Baseline && r.Stamp == other.Stamp
+}
+
 // Later returns the list of restarts with the later end. The other one may have been
 // reverted.
 func Later(a, b mark.Restarts) mark.Restarts {

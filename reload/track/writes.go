@@ -1,6 +1,8 @@
 package track
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -23,7 +25,21 @@ type write struct {
 	version     string
 	annotations map[string]*string
 	record      *decide.Record
+	// tried are the patches that failed since, the oldest first. The API server may have
+	// stored one of them before it failed to answer. stored is the decision of the one that
+	// it did store, until TakeStored.
+	tried  []tried
+	stored *decide.Decision
 }
+
+// tried is a failed patch: the record that it would have made, and the decision behind it.
+type tried struct {
+	record decide.Record
+	by     decide.Decision
+}
+
+// maxTried is how many failed patches of a workload are remembered.
+const maxTried = 8
 
 // Known returns what is known of a workload with that rollout. A nil m knows only what the
 // annotations say. The record of an earlier leader is read from w once.
@@ -34,6 +50,7 @@ func (m *Memory) Known(w *workload.Workload, rollout *workload.Rollout) decide.K
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := w.Key()
+	m.learn(w)
 	m.observeRollout(w, rollout)
 	if last := m.record(w); w.Annotations[mark.Baseline] != "" && (last == nil || last.IsBehind(w)) {
 		m.store(w, decide.RecordFrom(w, rollout))
@@ -108,7 +125,7 @@ func (m *Memory) annotation(k kinds.Key, meta metav1.Object, annotation string) 
 
 // shown drops a write that the caches show.
 func (m *Memory) shown(k kinds.Key, last *write) {
-	if last.annotations = nil; last.record == nil {
+	if last.annotations = nil; last.record == nil && last.tried == nil {
 		c := m.consumers[k]
 		c.write = nil
 		m.tidy(k, c)
@@ -139,12 +156,59 @@ func (m *Memory) Keep(of *workload.Workload, now decide.Record) {
 }
 
 func (m *Memory) store(of *workload.Workload, now decide.Record) {
-	last := m.writeOn(of.Key(), of.UID)
+	last := m.editWrite(of)
+	last.record, last.tried = &now, nil
+}
+
+// editWrite returns what was written on a workload, allocated if needed.
+func (m *Memory) editWrite(on *workload.Workload) *write {
+	last := m.writeOn(on.Key(), on.UID)
 	if last == nil {
-		last = &write{uid: of.UID}
-		m.edit(of.Key()).write = last
+		last = &write{uid: on.UID}
+		m.edit(on.Key()).write = last
 	}
-	last.record = &now
+	return last
+}
+
+// Try stores the record that the failed patch of by would have made. It counts from when the
+// caches show it: then the API server stored the patch, although its answer was lost.
+func (m *Memory) Try(of *workload.Workload, failed decide.Record, by decide.Decision) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if failed.IsShownBy(of) {
+		return // nothing would tell it from what was there
+	}
+	failed.Seeded = false
+	last := m.editWrite(of)
+	if !slices.ContainsFunc(last.tried, func(one tried) bool { return one.record.IsSameWrite(failed) }) {
+		last.tried = append(last.tried[max(0, len(last.tried)-maxTried+1):], tried{failed, by})
+	}
+}
+
+// learn makes the record of a failed patch the last one if w shows it.
+func (m *Memory) learn(w *workload.Workload) {
+	last := m.writeOn(w.Key(), w.UID)
+	if last == nil {
+		return
+	}
+	if i := slices.IndexFunc(last.tried, func(one tried) bool { return one.record.IsShownBy(w) }); i >= 0 {
+		shown := last.tried[i]
+		m.store(w, shown.record)
+		last.stored = &shown.by
+	}
+}
+
+// TakeStored returns, once, the decision about w whose patch failed and was stored all the
+// same.
+func (m *Memory) TakeStored(w *workload.Workload) (by decide.Decision, found bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := m.writeOn(w.Key(), w.UID)
+	if last == nil || last.stored == nil {
+		return by, false
+	}
+	by, last.stored = *last.stored, nil
+	return by, true
 }
 
 // ObserveRollout notes whether no pod of an earlier pod template is left. If the restart

@@ -1,6 +1,8 @@
 package track
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,4 +83,58 @@ func TestWhatWasWrittenIsRememberedOfEachWorkload(t *testing.T) {
 	writes.Keep(w, kept)
 	writes.Lead()
 	require.Nil(t, writes.record(w), "another leader may have written since")
+}
+
+func TestAFailedPatchCountsOnceTheCacheShowsIt(t *testing.T) {
+	kept := decide.Record{Baseline: "kept", Stamp: 1}
+	first, second := decide.Record{Baseline: "first", Stamp: 2}, decide.Record{Baseline: "second", Stamp: 2}
+	tests := map[string]struct {
+		tried  []decide.Record
+		shows  decide.Record
+		want   decide.Record
+		stored bool
+	}{
+		"the cache shows what was there before": {[]decide.Record{first}, kept, kept, false},
+		"the cache shows the failed patch":      {[]decide.Record{first}, first, first, true},
+		"it shows the first of two":             {[]decide.Record{first, second}, first, first, true},
+		"it shows the second of two":            {[]decide.Record{first, second}, second, second, true},
+		"one was repeated often":                {slices.Concat([]decide.Record{first}, slices.Repeat([]decide.Record{second}, 2*maxTried)), first, first, true},
+		"somebody restored another baseline":    {[]decide.Record{first}, decide.Record{Baseline: "older", Stamp: 2}, kept, false},
+		"only the baseline is shown":            {[]decide.Record{first}, decide.Record{Baseline: "first", Stamp: 1}, kept, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			m, w := testMemory(), controlled("web", nil)
+			show := func(r decide.Record) {
+				w.Annotations, w.Stamp = map[string]string{mark.Baseline: r.Baseline}, r.Stamp
+			}
+			show(kept)
+			m.Keep(w, kept)
+			for i, record := range test.tried {
+				m.Try(w, record, decide.Decision{Rule: strconv.Itoa(i), Baseline: record.Baseline})
+			}
+			show(test.shows)
+			require.Equal(t, test.want, m.Known(w, nil).Record)
+			by, stored := m.TakeStored(w)
+			require.Equal(t, test.stored, stored)
+			if stored {
+				require.Equal(t, test.want.Baseline, by.Baseline)
+			}
+			_, again := m.TakeStored(w)
+			require.False(t, again)
+			require.Equal(t, test.want, m.Known(w, nil).Record)
+		})
+	}
+}
+
+func TestFewFailedPatchesAreRemembered(t *testing.T) {
+	m, w := testMemory(), controlled("web", nil)
+	for i := range 100 {
+		m.Try(w, decide.Record{Baseline: strconv.Itoa(i)}, decide.Decision{})
+	}
+	require.Len(t, m.get(w.Key()).write.tried, maxTried)
+	m.Try(w, decide.Record{}, decide.Decision{})
+	require.Len(t, m.get(w.Key()).write.tried, maxTried, "the cache shows it already")
+	m.Keep(w, decide.Record{Baseline: "b"})
+	require.Empty(t, m.get(w.Key()).write.tried, "a patch succeeded")
 }
