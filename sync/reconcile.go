@@ -116,34 +116,41 @@ func (c *controller) describe(answered *object.Full) (*object.Digested, error) {
 	return kube.Describe(answered, hasher), nil
 }
 
-// recreate deletes the object only after a dry run shows that the API server would store
-// its replacement, and that this has anything that the object lacks: the replacement may
-// be denied, for example by an exhausted quota, or be changed back by admission. An object
-// of somebody else gets Headwater's marks before it is deleted.
+// recreate deletes the object only after dry runs show that the API server would store its
+// replacement, and that this has anything that the object lacks: the replacement may be
+// denied, for example by an exhausted quota, or be changed back by admission. An object of
+// somebody else gets Headwater's marks before it is deleted.
 func (c *controller) recreate(ctx context.Context, state plan.State, desired *object.Full) (stored kube.Stored, err error) {
-	would, err := c.writer.TryCreate(ctx, desired)
-	if err != nil {
-		return kube.Stored{}, err
-	}
-	described, err := c.describe(would.Full)
-	if err != nil {
+	if err := c.writer.TryCreate(ctx, desired); err != nil {
 		return kube.Stored{}, err
 	}
 	live := state.Live()
 	meta := live.Meta()
-	_, ours := mark.Of(live)
-	if ours && !plan.Brings(described, live) {
-		return would, nil
-	}
-	if !ours {
-		if meta, err = c.mark(ctx, state, desired); err != nil {
-			return kube.Stored{}, err
+	if _, ours := mark.Of(live); ours {
+		if would, vain, err := c.inVain(ctx, live, desired); err != nil || vain {
+			return would, err
 		}
+	} else if meta, err = c.mark(ctx, state, desired); err != nil {
+		return kube.Stored{}, err
 	}
 	if err := c.writer.Delete(ctx, state.Target, meta); err != nil {
 		return kube.Stored{}, err
 	}
 	return c.writer.Create(ctx, desired)
+}
+
+// inVain reports whether admission would make of desired what live is already. It does not if
+// nobody knows.
+func (c *controller) inVain(ctx context.Context, live *object.Digested, desired *object.Full) (would kube.Stored, vain bool, err error) {
+	would, known, err := c.writer.WouldStore(ctx, desired)
+	if err != nil || !known {
+		return kube.Stored{}, false, err
+	}
+	described, err := c.describe(would.Full)
+	if err != nil {
+		return kube.Stored{}, false, err
+	}
+	return would, !plan.Brings(described, live), nil
 }
 
 // update overwrites the live clone and keeps labels and annotations that others

@@ -1,11 +1,14 @@
 package sync
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -95,16 +98,21 @@ func TestALookAtAPlaceTakesNoMemoryForRulesThatDoNotClaimIt(t *testing.T) {
 
 func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T) {
 	dryRun := "POST /api/v1/namespaces/team-a/secrets?dryRun=All&fieldManager=headwater"
+	recreated := []string{
+		dryRun, dryRun,
+		"DELETE /api/v1/namespaces/team-a/secrets/blogsecret",
+		"POST /api/v1/namespaces/team-a/secrets?fieldManager=headwater",
+	}
 	for sentence, test := range map[string]struct {
-		refused bool
-		want    []string
+		named, generated string // the refusal of a dry run with that name
+		want             []string
 	}{
-		"it would be refused": {true, []string{dryRun}},
-		"it would be stored": {false, []string{
-			dryRun,
-			"DELETE /api/v1/namespaces/team-a/secrets/blogsecret",
-			"POST /api/v1/namespaces/team-a/secrets?fieldManager=headwater",
-		}},
+		"it would be refused":                {named: `"reason":"Invalid","code":422`, want: []string{dryRun}},
+		"it would be stored":                 {want: recreated},
+		"it would be stored once it is gone": {named: `"reason":"AlreadyExists","code":409`, want: recreated},
+		"only another name would be refused": {named: `"reason":"AlreadyExists","code":409`, generated: `"reason":"Forbidden","code":403`, want: recreated},
+		"a webhook says that it exists":      {named: `"reason":"AlreadyExists","code":409,"message":"admission webhook \"w\" denied the request"`, want: []string{dryRun}},
+		"nobody knows what it would be":      {named: `"reason":"AlreadyExists","code":409`, generated: `"reason":"Timeout","code":504`, want: []string{dryRun, dryRun}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var asked []string
@@ -112,12 +120,17 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				asked = append(asked, r.Method+" "+r.URL.RequestURI())
 				w.Header().Set("Content-Type", "application/json")
-				if test.refused {
-					w.WriteHeader(http.StatusUnprocessableEntity)
-					_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+				sent, _ = io.ReadAll(r.Body)
+				refusal := test.named
+				if bytes.Contains(sent, []byte("blogsecret-")) {
+					refusal = test.generated
+				}
+				if refusal != "" && r.URL.Query().Has("dryRun") {
+					code, _ := strconv.Atoi(regexp.MustCompile(`"code":(\d+)`).FindStringSubmatch(refusal)[1])
+					w.WriteHeader(code)
+					_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure",` + refusal + `}`))
 					return
 				}
-				sent, _ = io.ReadAll(r.Body)
 				_, _ = w.Write(sent) // stored as sent
 			}))
 			defer server.Close()
@@ -133,9 +146,10 @@ func TestACloneIsNotDeletedBeforeWhatComesAfterItIsKnownToBeStored(t *testing.T)
 			require.NoError(t, err)
 			c := &controller{writer: kube.NewWriter(&kube.Clients{Typed: client}), key: key}
 			_, err = c.apply(t.Context(), state, decision)
-			require.Equal(t, test.refused, err != nil)
+			stored := len(test.want) == len(recreated)
+			require.Equal(t, stored, err == nil)
 			require.Equal(t, test.want, asked)
-			if !test.refused {
+			if stored {
 				require.Contains(t, string(sent), mark.Target, "what comes after it names its place")
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -25,13 +26,31 @@ func (w *Writer) Create(ctx context.Context, o *object.Full) (Stored, error) {
 	return w.send(ctx, http.MethodPost, o, "", "create "+o.Ref().String())
 }
 
-// TryCreate creates the object in a dry run, under a generated name, because the
-// object itself may still exist. It returns what the API server would store. The error
-// says why it would not.
-func (w *Writer) TryCreate(ctx context.Context, o *object.Full) (would Stored, err error) {
+// TryCreate creates the object in a dry run. It returns nil if the API server would store it
+// once the present object of its name is gone. The API server looks for that last, so that
+// AlreadyExists means that admission allows it; a quota counts the present object, too.
+func (w *Writer) TryCreate(ctx context.Context, o *object.Full) error {
+	_, err := w.send(ctx, http.MethodPost, o, "", fmt.Sprintf("recreate %s (dry run; the object was not changed)", o.Ref()), metav1.DryRunAll)
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err) && !admission.Refused(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w; if a quota is full, which counts the present object, too, raise it or delete the object yourself", err)
+	default:
+		return err
+	}
+}
+
+// WouldStore returns what the API server would store of the object if it had another name: what
+// admission makes of it. known is false if that name is refused, which says nothing of o.
+func (w *Writer) WouldStore(ctx context.Context, o *object.Full) (would Stored, known bool, err error) {
 	unnamed := *o
 	unnamed.Name, unnamed.GenerateName = "", o.Name+"-"
-	return w.send(ctx, http.MethodPost, &unnamed, "", fmt.Sprintf("recreate %s (dry run; the object was not changed)", o.Ref()), metav1.DryRunAll)
+	would, err = w.send(ctx, http.MethodPost, &unnamed, "", "look what admission makes of "+o.Ref().String(), metav1.DryRunAll)
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || admission.Refused(err) {
+		return Stored{}, false, nil
+	}
+	return would, err == nil, err
 }
 
 // Update replaces the object. The UID and resourceVersion of o must be set; they

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -237,19 +238,28 @@ func TestAnEmptiedSourceIsPropagatedOnceApproved(t *testing.T) {
 
 func TestAChangeOfTypeLosesNoClone(t *testing.T) {
 	e := newEnv(t)
-	e.Namespaces("retype-src", "retype-a", "retype-full")
+	e.Namespaces("retype-src", "retype-a", "retype-full", "retype-named")
+	e.Policy(metav1.ObjectMeta{Name: "retype-named"}, admissionregistrationv1.Create, "", "secrets",
+		`request.namespace != "retype-named" || !has(object.type) || object.type != "kubernetes.io/tls" || has(object.metadata.name) && object.metadata.name == "shared"`)
+	e.Eventually(func(ctx context.Context) error { // it is in force
+		probe := lab.Secret("retype-named", "probe", map[string]string{"tls.crt": "c", "tls.key": "k"})
+		probe.Type = corev1.SecretTypeTLS
+		_, err := e.Admin.CoreV1().Secrets("retype-named").Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return lab.ErrorIf(err == nil, "the policy allows every name")
+	})
 	data := map[string]string{"tls.crt": "c", "tls.key": "k"}
 	e.Secret("retype-src", "shared", data)
 	e.Start(`
 - name: retype
   source: {kind: Secret, namespace: retype-src, name: shared}
-  sync: {namespaces: {include: [retype-a, retype-full]}}
+  sync: {namespaces: {include: [retype-a, retype-full, retype-named]}}
 - name: retype-public
   source: {kind: Secret, namespace: retype-src, name: shared}
   sync: {namespaces: {include: [retype-a]}, target: {name: public, keys: [{from: tls.crt, to: cert.pem}]}}
 `)
 	e.HasClone("retype-a", "shared", data)
 	e.HasClone("retype-full", "shared", data)
+	e.HasClone("retype-named", "shared", data)
 	e.HasClone("retype-a", "public", map[string]string{"cert.pem": "c"})
 	e.NoSecrets("retype-full")
 	before := e.Get("retype-full", "shared")
@@ -268,11 +278,16 @@ func TestAChangeOfTypeLosesNoClone(t *testing.T) {
 	}
 	e.HasClone("retype-a", "shared", data)
 	ofType("retype-a", "shared", corev1.SecretTypeTLS)
+	t.Log("a policy that allows some names is asked about the clone's own")
+	e.HasClone("retype-named", "shared", data)
+	ofType("retype-named", "shared", corev1.SecretTypeTLS)
 	t.Log("a type that the clone's keys do not fulfil leaves the clone what it is")
 	e.HasClone("retype-a", "public", map[string]string{"cert.pem": "c2"})
 	ofType("retype-a", "public", corev1.SecretTypeOpaque)
 	t.Log("a clone stays for as long as the one after it would be refused")
-	require.Contains(t, e.HasEvent("retype-full", "shared", "CloneFailed"), "exceeded quota")
+	failed := e.HasEvent("retype-full", "shared", "CloneFailed")
+	require.Contains(t, failed, "exceeded quota")
+	require.Contains(t, failed, "raise it or delete the object yourself")
 	e.Stays(func(context.Context) error {
 		if now := e.Get("retype-full", "shared"); now == nil || now.UID != before.UID {
 			return fmt.Errorf("the clone is gone")
