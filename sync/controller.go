@@ -191,6 +191,9 @@ func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 func (c *controller) startPropagation(rule spec.Rule, change informers.Change[*object.Full]) {
 	source := change.Latest()
 	targets := c.Targets(rule, source.Ref())
+	if _, approved := c.Approvals.Of(rule.Name).Sources[source.Ref().String()]; approved || source.Content.Empty() {
+		c.queue.After(c.Approvals.Ref, settleAfter)
+	}
 	if rule.Stages != nil && change.Old != nil && change.New != nil &&
 		plan.DifferInContentAlone(rule, change.Old, change.New) {
 		c.board.Changed(targets...)
@@ -201,9 +204,6 @@ func (c *controller) startPropagation(rule spec.Rule, change informers.Change[*o
 		c.beginPropagation(rule, source, targets)
 	}
 	c.enqueue(targets)
-	if _, approved := c.Approvals.Of(rule.Name).Sources[source.Ref().String()]; approved {
-		c.queue.After(c.Approvals.Ref, settleAfter)
-	}
 }
 
 // beginPropagation follows a change of source until all targets are reconciled.
@@ -304,12 +304,15 @@ func (c *controller) enqueueWanted(target object.Ref) {
 	}
 }
 
-// approvalsChanged enqueues the clones of every approved rule, because held
-// removals may now proceed.
+// approvalsChanged enqueues the targets and clones of every approved rule, because held
+// removals, and the clones of an emptied source, may now proceed.
 func (c *controller) approvalsChanged(change informers.Change[*survey.StoredApprovals]) {
 	c.generation.Add(1)
 	c.board.AllChanged()
 	for rule := range change.Latest().ByRule {
+		if found, inForce := c.Live.Load().Named(rule); inForce {
+			c.enqueueRule(*found)
+		}
 		for _, clone := range c.ClonesOf(rule) {
 			c.queue.Bulk(clone.Ref())
 		}

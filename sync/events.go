@@ -81,7 +81,7 @@ func (c *controller) logWrite(state plan.State, rule string, decision plan.Decis
 	} else {
 		c.debugClone("clone written", state, rule, decision)
 	}
-	if len(state.Candidates) > 0 && state.Candidates[0].Approved {
+	if c.Empties(state) {
 		c.emitApproved(rule, sourceReference(state), fmt.Sprintf("Headwater empties the clones of rule %q, like this source", rule))
 	}
 	if left := c.Approvals.Of(rule).Leftovers; left != nil && (decision.Reason == plan.Pruned || decision.Reason == plan.Released) {

@@ -10,6 +10,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
+	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -23,7 +24,43 @@ func (c *controller) settle(ctx context.Context) error {
 	if err := c.settleHolds(ctx); err != nil {
 		return err
 	}
+	if err := c.approveMarkers(ctx); err != nil {
+		return err
+	}
 	return c.settleApprovals(ctx)
+}
+
+// approveMarkers approves what every clone of an emptied source has already, as of an object
+// that was always empty: nothing is lost by it.
+func (c *controller) approveMarkers(ctx context.Context) error {
+	set := c.Live.Load()
+	for _, one := range set.All() {
+		rule, _ := set.Named(one.Name)
+		for _, ref := range c.Sources(rule.Base) {
+			if err := c.approveMarker(ctx, rule, ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *controller) approveMarker(ctx context.Context, rule *spec.Rule, ref object.Ref) error {
+	source, _ := c.Caches.Sources.Get(ref)
+	lacks := plan.Lack{}
+	if source != nil {
+		lacks = c.Emptied(rule, source)
+	}
+	if lacks.What == "" || !c.AllHave(rule, source) {
+		return nil
+	}
+	return survey.ChangeApproval(ctx, c.client, c.ownNamespace, rule.Name, func(stored survey.Approval) survey.Approval {
+		if stored.Empty() {
+			stored.At, stored.By = c.now(), mark.FieldManager
+		}
+		stored.Sources = object.Merged(stored.Sources, map[string]string{ref.String(): lacks.ID})
+		return stored
+	})
 }
 
 // mayRemove asks the guard whether the clone in state may be removed.
@@ -159,22 +196,24 @@ func (c *controller) settleApprovals(ctx context.Context) error {
 // while any exists.
 func (c *controller) stillNeeded(rule string) survey.Approval {
 	approval := c.Approvals.Of(rule)
-	if due, known := c.DueRemovals(rule, plan.RemovalLog{}, c.now()); known && len(due.Targets) == 0 {
-		approval.Removals = 0
+	if approval.Removals > 0 {
+		if due, known := c.DueRemovals(rule, plan.RemovalLog{}, c.now()); known && len(due.Targets) == 0 {
+			approval.Removals = 0
+		}
 	}
 	c.guard.Use(func(g *plan.Guard) { approval.Removals = g.Covered(rule, approval.Removals, approval.At) })
-	_, inForce := c.Live.Load().Named(rule)
+	found, inForce := c.Live.Load().Named(rule)
 	if left := approval.Leftovers; left != nil && !c.hasLeftovers(rule, left) {
 		approval.Leftovers = nil
 	}
 	approval.Sources = maps.Clone(approval.Sources)
-	maps.DeleteFunc(approval.Sources, func(name, version string) bool {
+	maps.DeleteFunc(approval.Sources, func(name, lack string) bool {
 		ref, err := object.ParseRef(name)
 		if err != nil || !inForce {
 			return true
 		}
 		source, read := c.Caches.Sources.Get(ref)
-		return read && (source == nil || object.NewerThan(source.ResourceVersion, version))
+		return read && (source == nil || c.Lack(found, source).ID != lack)
 	})
 	return approval
 }

@@ -61,6 +61,23 @@ func (v *View) OnRevision(revised func(rule string)) (stop func()) {
 	return subscription.Cancel
 }
 
+// Emptied returns the ID of the plan.Lack of an emptied source of rule that waits for an
+// approval; empty if none is known. recorded is true if a held revision waits for it, and not
+// each clone.
+func (v *View) Emptied(rule string, ref object.Ref) (id string, recorded bool) {
+	c := v.controller
+	latest := c.Revisions.History(revisions.Key{Rule: rule, Source: ref}).Newest()
+	if held, _ := c.HeldEmptied(latest); held {
+		return latest.Emptied, true
+	}
+	found, inForce := c.Live.Load().Named(rule)
+	source, _ := c.Caches.Sources.Get(ref)
+	if !inForce || source == nil {
+		return "", false
+	}
+	return c.Reader.Emptied(found, source).ID, false
+}
+
 // Histories returns the revisions of rule by source.
 func (v *View) Histories(rule string) map[object.Ref]revisions.History {
 	all := map[object.Ref]revisions.History{}

@@ -128,7 +128,7 @@ func reasonToWait(w track.Waiting) string {
 	case reloaddecide.WaitRollouts:
 		return "as many rollouts are under way as reload.maxConcurrentRollouts allows, in all or in its namespace"
 	case reloaddecide.WaitMissing:
-		return "its pods could not start; missing: " + strings.Join(w.Missing, ", ")
+		return "its pods could not start, or would read nothing of what changed; missing: " + strings.Join(w.Missing, ", ")
 	case reloaddecide.WaitReverted:
 		return w.By.String()
 	}

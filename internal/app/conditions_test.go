@@ -86,5 +86,5 @@ func TestThePageIsToldWhyARestartWaits(t *testing.T) {
 	require.Contains(t, reverted, "its owner Revision.serving.knative.dev/web")
 	require.Contains(t, reverted, "add Service.serving.knative.dev to reload.workloads", "RuleStatus names the kind to declare")
 	held := waitOf(track.Waiting{Wait: reloaddecide.Wait{Reason: reloaddecide.WaitMissing}, Missing: []string{"Secret/a/s"}})
-	require.Equal(t, page.Wait{What: "held", Why: "its pods could not start; missing: Secret/a/s"}, held)
+	require.Equal(t, page.Wait{What: "held", Why: "its pods could not start, or would read nothing of what changed; missing: Secret/a/s"}, held)
 }

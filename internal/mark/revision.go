@@ -37,6 +37,9 @@ const (
 	Soaked = Domain + "soaked"
 	Waited = Domain + "waited"
 	Lacked = Domain + "lacked"
+	// Emptied identifies what the source lacked, if the revision was held for that; see
+	// plan.Lack.
+	Emptied = Domain + "emptied"
 	// AllAtOnceValue is the annotation Delivery of the source as it was when the revision
 	// was recorded.
 	AllAtOnceValue = Domain + "all-at-once"

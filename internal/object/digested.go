@@ -157,6 +157,15 @@ func Digest(h *digest.Hasher, c Content) Digests {
 
 func digestData(h *digest.Hasher, value []byte) digest.Sum { return h.Of("data", value) }
 
+// EmptyOf reports whether no key among keys, or no key at all if that is nil, has a value, as
+// far as d shows; h made d.
+func (d Digests) EmptyOf(h *digest.Hasher, keys []string) bool {
+	none := []digest.Sum{digestData(h, nil), h.Of("binaryData", nil)}
+	return !slices.ContainsFunc(d, func(one KeyDigest) bool {
+		return (keys == nil || slices.Contains(keys, one.Key)) && !slices.Contains(none, one.Sum)
+	})
+}
+
 // DigestText is the digest of text as Digest computes it for a value under
 // data.
 func DigestText(h *digest.Hasher, text string) digest.Sum { return digestData(h, []byte(text)) }

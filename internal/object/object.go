@@ -78,8 +78,18 @@ type Content struct {
 	Immutable bool
 }
 
-// Empty reports whether the content holds no key at all.
-func (c Content) Empty() bool { return len(c.Data) == 0 && len(c.BinaryData) == 0 }
+// Empty reports whether the content holds no value: no key at all, or only keys without one.
+func (c Content) Empty() bool {
+	hasValue := func(data map[string][]byte) bool {
+		for _, value := range data {
+			if len(value) > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	return !hasValue(c.Data) && !hasValue(c.BinaryData)
+}
 
 // Merged returns a new map with the entries of both; those of ours win.
 func Merged(theirs, ours map[string]string) map[string]string {

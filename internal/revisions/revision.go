@@ -68,6 +68,9 @@ type Revision struct {
 	// true if the revision skips the stages for it.
 	AllAtOnceValue string
 	AllAtOnce      bool
+	// Emptied identifies what the source lacked, if the revision was held for that; empty if
+	// it was not. An approval has to name it.
+	Emptied string
 	// Legacy is true for a revision that a version without evidence recorded.
 	Legacy bool
 	// ChangedKeys are the keys of the clones that differ from the stable revision; nil
@@ -141,7 +144,7 @@ func Parse(recorded *object.Full) (r *Revision, ok bool) {
 		Passed: parseJSON[[]string](annotations[mark.Passed]),
 		Soaked: parseDuration(annotations[mark.Soaked]), Waited: parseDuration(annotations[mark.Waited]), Lacked: parseDuration(annotations[mark.Lacked]),
 		Unproven: parseJSON[map[string]string](annotations[mark.Unproven]), AllAtOnceValue: annotations[mark.AllAtOnceValue], AllAtOnce: annotations[mark.SkipsStages] == "true",
-		Legacy: annotations[mark.Protocol] != protocol,
+		Legacy: annotations[mark.Protocol] != protocol, Emptied: annotations[mark.Emptied],
 		Paused: annotations[mark.Paused], Pinned: annotations[mark.Pinned], Approved: annotations[mark.Approved], PinnedOver: over,
 		EditedBy: annotations[mark.EditedBy], Recorded: recorded.CreationTimestamp.Time,
 		Content: content, Digests: recorded.Digests,
@@ -155,7 +158,7 @@ func (r *Revision) Annotations() map[string]string {
 		mark.Verdict: string(r.Verdict), mark.Reason: r.Reason,
 		mark.Stage: r.Stage, mark.StageSince: formatTime(r.StageSince), mark.Passed: formatJSON(r.Passed, len(r.Passed)),
 		mark.Soaked: formatDuration(r.Soaked), mark.Waited: formatDuration(r.Waited), mark.Lacked: formatDuration(r.Lacked),
-		mark.SkipsStages: formatBool(r.AllAtOnce), mark.Unproven: formatJSON(r.Unproven, len(r.Unproven)),
+		mark.SkipsStages: formatBool(r.AllAtOnce), mark.Emptied: r.Emptied, mark.Unproven: formatJSON(r.Unproven, len(r.Unproven)),
 		mark.Paused: r.Paused, mark.Pinned: r.Pinned, mark.PinnedOver: formatNumber(r.PinnedOver), mark.Approved: r.Approved,
 	}
 }

@@ -82,7 +82,7 @@ type DeliveryFacts struct {
 
 // Wait counts the restarts that wait for the same reason.
 type Wait struct {
-	// Held is true if something is missing without which the pods could not start.
+	// Held is true if something is missing, or has no value, that the pods need.
 	Held bool
 	// Why is the reason in words.
 	Why       string

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // Todo is a rule that is not ready, and what to do about it.
@@ -41,7 +39,7 @@ func (s *Status) Todo(rule string) (Todo, bool) {
 func (s *Status) commandFor(rule, reason string) string {
 	source := s.firstSource()
 	switch command, asks := commands[reason]; {
-	case reason == DeliveryHeld && s.Clones != nil && s.Clones.ByState[string(survey.Held)] > 0:
+	case reason == DeliveryHeld && s.Held != nil:
 		return fmt.Sprintf("headwater approve %s --dry-run", rule)
 	case reason == "SourceMissing" && source != nil:
 		return fmt.Sprintf("kubectl -n %s events --for %s/%s", source.Namespace, strings.ToLower(source.Kind), source.Name)

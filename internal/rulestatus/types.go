@@ -64,10 +64,11 @@ type Held struct {
 	Emptied []Emptied `json:"emptied,omitempty"`
 }
 
-// Emptied is the version of a source without data.
+// Emptied is a source without the values that its clones need. Content identifies what it has
+// in their place.
 type Emptied struct {
-	Source          string `json:"source"`
-	ResourceVersion string `json:"resourceVersion"`
+	Source  string `json:"source"`
+	Content string `json:"content"`
 }
 
 // Sources are the sources of a rule.

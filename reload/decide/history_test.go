@@ -46,7 +46,11 @@ func (h *history) look() {
 		case spec.StepRestart:
 			more = h.restart(d, busy)
 		case spec.StepHold:
-			h.False(h.startable(), "holds what could start: %v", h.told)
+			h.Equal(d.Reason == spec.ReasonEmptied, h.startable(), "holds what could start: %v", h.told)
+			if d.Reason == spec.ReasonEmptied {
+				h.True(h.readNothing(d.Emptied), "holds what would read a value: %v", h.told)
+				h.stored = d.BaselineWhileWaiting
+			}
 			return
 		default:
 			h.settled()
@@ -62,6 +66,7 @@ func (h *history) restart(d decide.Decision, busy bool) bool {
 		h.stored = delivered(d).Baseline
 		return true
 	}
+	h.False(h.readNothing(d.Changed), "restarts into nothing: %v", h.told)
 	h.True(slices.ContainsFunc(h.uses, func(u *use) bool {
 		return h.restarted(u) && (h.behind(u) || u.recorded != nil && !maps.Equal(*u.recorded, h.reads(u)))
 	}), "restarts for nothing: %v", h.told)

@@ -84,7 +84,8 @@ const (
 	WaitInterval WaitReason = "interval"
 	// WaitRollouts: too many other rollouts are in progress.
 	WaitRollouts WaitReason = "rollouts"
-	// WaitMissing: its pods could not start without the missing objects or keys.
+	// WaitMissing: its pods could not start without the missing objects or keys, or would read
+	// no value of a changed object.
 	WaitMissing WaitReason = "missing"
 	// WaitReverted: its owner, or the schema of its kind, reverted this restart already.
 	WaitReverted WaitReason = "reverted"
@@ -103,7 +104,7 @@ func WaitReasons() []WaitReason {
 // startChecks decide when a restart starts, in this order: the first that applies wins.
 // A restart that none of them delays starts now.
 var startChecks = []func(s *State, due Decision) (d Decision, applies bool){
-	dataUnread, changesMayFollow, writtenRecently, podsWouldFail, stampReplacesNoPod, alreadyDelivered, mayBeDelivered, ownerReverts, outsideWindow, tooSoon, othersRollOut,
+	dataUnread, changesMayFollow, writtenRecently, podsWouldFail, stampReplacesNoPod, alreadyDelivered, mayBeDelivered, podsWouldReadNothing, ownerReverts, outsideWindow, tooSoon, othersRollOut,
 }
 
 // start completes a due restart: it starts now, is unnecessary, or waits.
@@ -180,6 +181,15 @@ func alreadyDelivered(s *State, due Decision) (d Decision, applies bool) {
 
 func mayBeDelivered(s *State, due Decision) (d Decision, applies bool) {
 	return due.waiting(WaitOwner, due.Data.At.Add(workload.RolloutTimeout)), s.coverage(due) == InProgress
+}
+
+// podsWouldReadNothing: their owner has to say so by a rollout of theirs.
+func podsWouldReadNothing(_ *State, due Decision) (d Decision, applies bool) {
+	due.Step, due.Reason, due.Changed = spec.StepHold, spec.ReasonEmptied, nil
+	for _, name := range due.Emptied {
+		due.Missing = append(due.Missing, "every value of "+name)
+	}
+	return due.waiting(WaitMissing, time.Time{}), len(due.Emptied) > 0 && !due.IsUrgent()
 }
 
 // ownerReverts: the same restart would be reverted again.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/reload/refs"
 	"github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
@@ -26,9 +27,10 @@ type Decision struct {
 	// Pinned names the immutable objects, changed or not, whose old data kubelets may
 	// still serve.
 	Pinned []string
-	// Missing names the objects and keys that the pods need and that do not exist. It
-	// is set for StepHold.
+	// Missing names what the pods need and what does not exist. It is set for StepHold.
 	Missing []string
+	// Emptied names the objects among Changed that the pods need and would read no value of.
+	Emptied []string
 	// Causes are the governed objects among Changed and Missing.
 	Causes []Cause
 	// Baseline is the annotation to store; empty removes it.
@@ -140,6 +142,7 @@ type comparison struct {
 	// changed are the inputs that call for a restart, empty while anything is missing;
 	// whileWaiting and ifCovered are what Decision says of a restart.
 	changed                 []Input
+	emptied                 []Input // of changed
 	takesBack               bool
 	whileWaiting, ifCovered string
 	// missing names what the new pods would lack, and missingCauses what it concerns;
@@ -204,6 +207,7 @@ func (c *comparison) compare() []entry {
 	}
 	carryOver(c.Hasher, next, c.known, entries)
 	c.next, c.changed = next, inputsOf(differing)
+	c.emptied = inputsOf(Filter(differing, func(e entry) bool { return c.readsNothing(e, entries) }))
 	c.takesBack = slices.ContainsFunc(differing, func(e entry) bool { return e.takesBack(c.Hasher, c.known) })
 	whileWaiting := deferred(next, c.known, differing)
 	if c.missing = missingForRestart(c.known, entries, len(c.changed) > 0); c.missing != nil {
@@ -215,6 +219,14 @@ func (c *comparison) compare() []entry {
 		afterRestart(c.Hasher, next, entries)
 	}
 	return entries
+}
+
+// readsNothing reports whether new pods need the object of e, and would read no value of it.
+func (c *comparison) readsNothing(e entry, entries []entry) bool {
+	same := Filter(entries, func(of entry) bool { return of.Object == e.Object && of.Mode != refs.Listed })
+	needs := func(of entry) bool { return !of.Optional }
+	readsValue := func(of entry) bool { return !of.Digests.EmptyOf(c.Hasher, of.Keys) }
+	return slices.Contains(object.Kinds, e.Object.Kind) && slices.ContainsFunc(same, needs) && !slices.ContainsFunc(same, readsValue)
 }
 
 // readBetween reports whether pods that came with a restart, or after it, may have read what
@@ -237,7 +249,7 @@ func dataChanged(c comparison, d Decision) (decision Decision, applies bool) {
 	}
 	d.Step, d.Reason = spec.StepRestart, spec.ReasonChanged
 	d.Rule, d.Changed, d.Causes = c.changed[0].Rule, Names(c.changed), CausesOf(c.changed)
-	d.Pace, d.Data, d.TakesBack = paceOf(c.changed), writtenOf(c.changed), c.takesBack
+	d.Pace, d.Data, d.TakesBack, d.Emptied = paceOf(c.changed), writtenOf(c.changed), c.takesBack, Names(c.emptied)
 	d.Staged = slices.ContainsFunc(c.changed, func(one Input) bool { return one.Staged })
 	d.BaselineWhileWaiting, d.baselineIfCovered = c.whileWaiting, c.ifCovered
 	if d.Undone = c.undone(); d.Undone == UndoneByOwner {

@@ -83,6 +83,57 @@ func unread(c decide.Input) decide.Input { c.Exists, c.Digests = false, nil; ret
 
 func optional(c decide.Input) decide.Input { c.Optional, c.Required = true, nil; return c }
 
+func TestARestartAfterWhichPodsWouldReadNothingIsHeld(t *testing.T) {
+	h := reloadtest.Hasher(t, 1)
+	whole := func(content reloadtest.Data) decide.Input { return secret(h, "s", refs.EnvFrom, content) }
+	one := func(key string, content reloadtest.Data) decide.Input { return secret(h, "s", refs.Env, content, key) }
+	optional := func(c decide.Input) decide.Input { c.Optional = true; return c }
+	held, restarts, nothing := spec.StepHold, spec.StepRestart, spec.StepNothing
+	for sentence, test := range map[string]struct {
+		before, now []decide.Input
+		step        spec.Step
+	}{
+		"no key is left":                     {[]decide.Input{whole(reloadtest.Data{"a": "1"})}, []decide.Input{whole(nil)}, held},
+		"every value is empty":               {[]decide.Input{whole(reloadtest.Data{"a": "1", "b": "1"})}, []decide.Input{whole(reloadtest.Data{"a": "", "b": ""})}, held},
+		"one value is left":                  {[]decide.Input{whole(reloadtest.Data{"a": "1", "b": "1"})}, []decide.Input{whole(reloadtest.Data{"a": "", "b": "1"})}, restarts},
+		"the only key that is read is empty": {[]decide.Input{one("a", reloadtest.Data{"a": "1", "b": "1"})}, []decide.Input{one("a", reloadtest.Data{"a": "", "b": "1"})}, held},
+		"one of two references may be without it": {
+			[]decide.Input{optional(whole(reloadtest.Data{"a": "1"})), one("a", reloadtest.Data{"a": "1"})},
+			[]decide.Input{optional(whole(nil)), one("a", reloadtest.Data{"a": ""})},
+			held,
+		},
+		"it was empty before":        {[]decide.Input{whole(reloadtest.Data{"a": ""})}, []decide.Input{whole(reloadtest.Data{"a": ""})}, nothing},
+		"the pods may be without it": {[]decide.Input{optional(whole(reloadtest.Data{"a": "1"}))}, []decide.Input{optional(whole(nil))}, restarts},
+		"another key that is read has a value": {
+			[]decide.Input{one("a", reloadtest.Data{"a": "1", "b": "1"}), one("b", reloadtest.Data{"a": "1", "b": "1"})},
+			[]decide.Input{one("a", reloadtest.Data{"a": "", "b": "1"}), one("b", reloadtest.Data{"a": "", "b": "1"})},
+			restarts,
+		},
+		"another object changed as well": {
+			[]decide.Input{whole(reloadtest.Data{"a": "1"}), secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "1"})},
+			[]decide.Input{whole(nil), secret(h, "t", refs.EnvFrom, reloadtest.Data{"a": "2"})},
+			held,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			stored := judged(h, testUID, "", test.before).Baseline
+			d := judged(h, testUID, stored, test.now)
+			require.Equal(t, test.step, d.Step)
+			if test.step != held {
+				return
+			}
+			require.Equal(t, spec.ReasonEmptied, d.Reason)
+			require.Equal(t, decide.WaitMissing, d.Wait.Reason)
+			require.Equal(t, []string{"every value of Secret/ns/s"}, d.Missing)
+			if waiting, writes := d.Now(); writes {
+				stored = waiting.Baseline
+			}
+			require.Equal(t, test.step, judged(h, testUID, stored, test.now).Step, "it is held again")
+			require.Equal(t, spec.StepNothing, judged(h, testUID, stored, test.before).Step, "the values are back")
+		})
+	}
+}
+
 func requiring(c decide.Input, keys ...string) decide.Input { c.Required = keys; return c }
 
 func frozen(c decide.Input) decide.Input { c.Immutable = true; return c }

@@ -154,6 +154,17 @@ func (h *history) startable() bool {
 	})
 }
 
+// readNothing reports whether pods that start now need one of the objects, and read no value
+// of it.
+func (h *history) readNothing(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		same := slices.DeleteFunc(slices.Clone(h.uses), func(u *use) bool { return u.Object.String() != name || u.Mode == refs.Listed })
+		needs := func(u *use) bool { return !u.Optional }
+		value := func(u *use) bool { return len(h.reads(u)) > 0 } // no value of these objects is empty
+		return slices.ContainsFunc(same, needs) && !slices.ContainsFunc(same, value)
+	})
+}
+
 // roll replaces all pods, once they can start.
 func (h *history) roll() {
 	h.started = false

@@ -124,6 +124,11 @@ func restartHeld(w *workload.Workload, decision decide.Decision) events.Event {
 	event := about(w)
 	event.Warning, event.Persisting = true, true
 	event.Rule, event.Reason, event.Action = decision.Rule, "RestartHeld", "Hold"
+	if decision.Reason == spec.ReasonEmptied {
+		event.Note = "Not restarted, because its pods would read nothing of what changed; gone or empty: " + SomeOf(decision.Missing, maxMissing) +
+			"; the restart continues when there is a value. If that is intended, restart it yourself"
+		return event
+	}
 	event.Note = "Not restarted, because its pods could not start without these missing objects or keys: " + SomeOf(decision.Missing, maxMissing) +
 		"; the restart continues when they exist"
 	return event

@@ -32,7 +32,7 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 	m := &Metrics{
 		actions: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_actions_total",
-			Help: "Restarts, refreshes, their confirmations and adopted baselines, by the rule that governs the (first) object, empty where its owner opts in, and by what came of it: Done, Failed, which is tried again, or Held because an object that its pods need is missing.",
+			Help: "Restarts, refreshes, their confirmations and adopted baselines, by the rule that governs the (first) object, empty where its owner opts in, and by what came of it: Done, Failed, which is tried again, or Held because what its pods need is missing or has no value.",
 		}, []string{"rule", "action", "reason", "result"}),
 		reverted: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "headwater_reload_reverted_total",

@@ -11,7 +11,7 @@ const (
 	StepRefresh Step = "Refresh"
 	// StepConfirm makes the kubelet refresh the pod once more.
 	StepConfirm Step = "Confirm"
-	// StepHold postpones a restart whose new pods could not start.
+	// StepHold postpones a restart whose new pods could not start, or would read no value.
 	StepHold Step = "Hold"
 )
 
@@ -37,6 +37,8 @@ const (
 	ReasonStripped Reason = "BaselineStripped"
 	// ReasonMissing: an object or key that the pods need does not exist.
 	ReasonMissing Reason = "Missing"
+	// ReasonEmptied: every value that the pods would read of a changed object is gone or empty.
+	ReasonEmptied Reason = "Emptied"
 	// ReasonReplaced: a restart replaces the pod.
 	ReasonReplaced Reason = "Replaced"
 	// ReasonDelivered: a rollout has delivered the change already.

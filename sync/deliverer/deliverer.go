@@ -78,6 +78,7 @@ func (d *Deliverer) subscribe(all *informers.Subscriptions) {
 	}
 	all.Add(d.Reader.Caches.Namespaces.OnChange(d.namespaceChanged))
 	all.Add(d.Reader.Requests.View.OnChange(d.requestsChanged))
+	all.Add(d.Reader.Approvals.View.OnChange(func(informers.Change[*survey.StoredApprovals]) { d.enqueueAll() })) // of an emptied source
 	all.Add(d.Reader.Revisions.OnChange(func(change informers.Change[*revisions.Stored]) { d.queue.Fresh(change.Latest().Key()) }))
 }
 

@@ -78,14 +78,14 @@ func (w *work) steps(exists bool) []func(context.Context) (done bool, err error)
 	case w.rule.Suspended:
 		return nil
 	case !w.rule.KeepsHistory() && exists:
-		return []func(context.Context) (bool, error){w.takeOver, w.requests, w.forget}
+		return []func(context.Context) (bool, error){w.takeOver, w.requests, w.approved, w.forget}
 	case !w.rule.KeepsHistory():
 		return []func(context.Context) (bool, error){w.forget}
 	case !exists:
 		return nil
 	default:
 		return []func(context.Context) (bool, error){
-			w.takeOver, w.requests, w.baseline, w.record, w.unpin, w.supersede, w.withoutStages, w.advance, w.prune,
+			w.takeOver, w.requests, w.baseline, w.record, w.approved, w.unpin, w.supersede, w.withoutStages, w.advance, w.prune,
 		}
 	}
 }
@@ -212,9 +212,15 @@ func (w *work) record(ctx context.Context) (bool, error) {
 	if w.rule.Stages != nil {
 		edit.AllowAllAtOnce = *w.rule.Delivery.AllowAllAtOnce
 	}
-	edit.Unclear = w.unclear()
+	lacks := w.Reader.Emptied(w.rule, w.source)
+	if edit.Unclear = w.unclear(); lacks.What != "" {
+		edit.Unclear = fmt.Sprintf("the source has %s; its clones get that once you run `headwater approve %s`", lacks.What, w.rule.Name)
+	}
 	revision := delivery.Next(w.history, edit, w.rule.Stages)
 	revision.Number = w.free
+	if revision.Verdict == revisions.Held {
+		revision.Emptied = lacks.ID
+	}
 	if err := w.store.Create(ctx, w.source, revision); err != nil {
 		return true, err
 	}
@@ -239,6 +245,24 @@ func (w *work) unclear() string {
 		return ""
 	}
 	return fmt.Sprintf("%s; `headwater retry %s` delivers it", why, w.rule.Name)
+}
+
+// approved begins the delivery of what an emptied source has, once a user approved it.
+func (w *work) approved(ctx context.Context) (bool, error) {
+	if _, approved := w.Reader.HeldEmptied(w.current); !approved {
+		return false, nil
+	}
+	retry := delivery.Request{Verb: delivery.Retry, Revision: w.current.Number}
+	changed, err := w.Reader.Apply(w.rule, w.history, w.current, retry, w.now())
+	if err != nil {
+		return false, nil //nolint:nilerr // it stays held, and whoever asks for a retry is told why
+	}
+	for _, revision := range changed {
+		if err := w.update(ctx, revision); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
 }
 
 // unpin ends a rollback to an older revision.

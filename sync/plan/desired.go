@@ -20,6 +20,7 @@ import (
 type Wanted struct {
 	object.Common
 
+	Lacks Lack
 	// tooLarge is the refusal of a clone that exceeds a size limit; nil if it does not.
 	tooLarge *Decision
 }
@@ -48,6 +49,7 @@ func NewWanted(rule *spec.Rule, source *object.Full, revision int) *Wanted {
 			Kind: source.Kind, Type: content.Type, Immutable: content.Immutable, Digests: selectedDigests(rule.Target.Keys, source.Digests),
 			Labels: meta.Labels, Annotations: meta.Annotations,
 		},
+		Lacks:    lackOf(rule, source, content),
 		tooLarge: oversize(meta, rule.TargetRef(source.Ref(), "").Name, content),
 	}
 }

@@ -155,18 +155,17 @@ func (s State) blocked(candidate Candidate) *Decision {
 // heldContent returns the decision if the content of the candidate's source must
 // not reach the clone; else nil.
 func (s State) heldContent(candidate Candidate) *Decision {
-	source := candidate.Source
 	for _, key := range candidate.Rule.Target.Keys {
-		if _, found := source.Digests.Sum(key.From); !found {
+		if _, found := candidate.Source.Digests.Sum(key.From); !found {
 			return hold(KeyMissing, fmt.Sprintf("the source has no key %q; its clones stay as they are", key.From))
 		}
 	}
 	if candidate.Invalid != "" && !s.hasContentOf(candidate) {
 		return hold(Invalid, fmt.Sprintf("the source's %s; its clones stay as they are", candidate.Invalid))
 	}
-	if clone := s.clone(); source.Content.Empty() && !candidate.Approved && clone != nil && len(clone.Digests) > 0 {
-		return hold(SourceEmptied, fmt.Sprintf("the source was emptied; its clones keep what they have until "+
-			"you run `headwater approve %s`", candidate.Rule.Name))
+	if candidate.Emptied != "" && !s.hasContentOf(candidate) {
+		return hold(SourceEmptied, fmt.Sprintf("the source has %s; its clones stay as they are, and none is created, until there is a value or "+
+			"you run `headwater approve %s`", candidate.Emptied, candidate.Rule.Name))
 	}
 	return nil
 }

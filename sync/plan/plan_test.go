@@ -25,6 +25,42 @@ var (
 	unlabel = plantest.Unlabel
 )
 
+// emptySource takes every value from the source of s.
+func emptySource(t *testing.T, s *plan.State) {
+	t.Helper()
+	s.Candidates[0].Source = synctest.Source(t, map[string]string{"user": "", "password": ""})
+	s.Candidates[0].Emptied = plan.NewWanted(s.Candidates[0].Rule, s.Candidates[0].Source, 0).Lacks.What
+	require.NotEmpty(t, s.Candidates[0].Emptied)
+}
+
+func TestWhatAnEmptiedSourceLacks(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		secretType string
+		keys       []spec.KeyMapping
+		data       map[string]string
+		lacks      string
+	}{
+		"no key":                             {lacks: "no value in any key that is cloned"},
+		"empty values alone":                 {data: map[string]string{"a": "", "b": ""}, lacks: "no value in any key that is cloned"},
+		"one empty value among others":       {data: map[string]string{"a": "", "b": "x"}},
+		"a value in no key that is cloned":   {keys: []spec.KeyMapping{{From: "a"}}, data: map[string]string{"a": "", "b": "x"}, lacks: "no value in any key that is cloned"},
+		"a certificate without a value":      {secretType: "kubernetes.io/tls", data: map[string]string{"tls.crt": "", "tls.key": "k"}, lacks: "no value in its key tls.crt, which its type kubernetes.io/tls needs"},
+		"a certificate":                      {secretType: "kubernetes.io/tls", data: map[string]string{"tls.crt": "c", "tls.key": "k", "ca.crt": ""}},
+		"a certificate of which parts count": {secretType: "kubernetes.io/tls", keys: []spec.KeyMapping{{From: "tls.key"}}, data: map[string]string{"tls.crt": "", "tls.key": "k"}},
+		"a login without either":             {secretType: "kubernetes.io/basic-auth", data: map[string]string{"username": "", "realm": "r"}, lacks: "no value in its key username or password, which its type kubernetes.io/basic-auth needs"},
+		"a login with one of both":           {secretType: "kubernetes.io/basic-auth", data: map[string]string{"username": "", "password": "p"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			rule := synctest.Rule(t, func(c *spec.Config) { c.Target.Keys = test.keys })
+			source := synctest.Source(t, test.data)
+			source.Content.Type = test.secretType
+			lacks := plan.NewWanted(rule, source, 0).Lacks
+			require.Equal(t, test.lacks, lacks.What)
+			require.Equal(t, test.lacks == "", lacks.ID == "")
+		})
+	}
+}
+
 func TestPlan(t *testing.T) {
 	data := map[string]string{"user": "blog", "password": "s3cret"}
 	teamA := &plan.Namespace{Name: "team-a"}
@@ -174,7 +210,7 @@ func TestPlan(t *testing.T) {
 			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
 				unlabel(s)
-				s.Candidates[0].Source = synctest.Source(t, nil)
+				emptySource(t, s)
 			}, action: plan.Hold, reason: plan.SourceEmptied,
 		},
 		"the label alone does not make an object ours":                 {state: synced(func(s *plan.State) { s.Clone.Annotations = nil }), action: plan.Refuse, reason: plan.Conflict},
@@ -209,12 +245,21 @@ func TestPlan(t *testing.T) {
 		},
 		"a mutable clone of a source made immutable is updated": {state: synced(func(s *plan.State) { s.Candidates[0].Source.Content.Immutable = true }), action: plan.Update, reason: plan.Outdated},
 		"an emptied source is not propagated": {
-			state: func(t *testing.T, s *plan.State) { inSync(t, s); s.Candidates[0].Source = synctest.Source(t, nil) }, action: plan.Hold, reason: plan.SourceEmptied,
+			state: func(t *testing.T, s *plan.State) { inSync(t, s); emptySource(t, s) }, action: plan.Hold, reason: plan.SourceEmptied,
+		},
+		"an emptied source makes no clone": {state: emptySource, action: plan.Hold, reason: plan.SourceEmptied},
+		"a clone that is as empty as its source gets what else the rule says": {
+			state: func(t *testing.T, s *plan.State) {
+				emptySource(t, s)
+				inSync(t, s)
+				s.Clone.Annotations[mark.Rule] = "former"
+			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"an emptied source is propagated once that is approved": {
 			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
-				s.Candidates[0].Source, s.Candidates[0].Approved = synctest.Source(t, nil), true
+				emptySource(t, s)
+				s.Candidates[0].Emptied = ""
 			}, action: plan.Update, reason: plan.Outdated,
 		},
 		"a source being deleted is no longer the truth": {state: func(t *testing.T, s *plan.State) { s.Candidates[0].Source.DeletionTimestamp = &metav1.Time{} }, action: plan.Leave, reason: plan.SourceTerminating},
@@ -226,12 +271,11 @@ func TestPlan(t *testing.T) {
 			}, action: plan.Hold, reason: plan.Invalid,
 		},
 		"invalid content reaches no namespace without a clone": {state: func(_ *testing.T, s *plan.State) { s.Candidates[0].Invalid = invalidUser }, action: plan.Hold, reason: plan.Invalid},
-		"invalid content is held even if emptying the clones was approved": {
+		"what an emptied source has may be invalid, too": {
 			state: func(t *testing.T, s *plan.State) {
 				inSync(t, s)
-				s.Candidates[0] = plan.Candidate{
-					Rule: s.Candidates[0].Rule, Ref: s.Candidates[0].Ref, Source: synctest.Source(t, nil), Approved: true, Invalid: invalidUser,
-				}
+				emptySource(t, s)
+				s.Candidates[0].Invalid = invalidUser
 			}, action: plan.Hold, reason: plan.Invalid,
 		},
 		"a clone that has the invalid content already is in sync": {state: synced(func(s *plan.State) { s.Candidates[0].Invalid = invalidUser }), action: plan.Leave, reason: plan.InSync},

@@ -27,9 +27,8 @@ type Candidate struct {
 	// Wanted is NewWanted of these, if the caller has it: it is the same for every
 	// target. Plan computes it if it is nil.
 	Wanted *Wanted
-	// Approved is true if the source has no data and a user approved this revision of
-	// it, so that Headwater may empty the clones.
-	Approved bool
+	// Emptied is what the source lacks, as Lack has it, while that may reach no clone.
+	Emptied string
 	// Invalid says why the source's content fails the rule's checks; empty if it
 	// passes. It contains nothing of the content.
 	Invalid string

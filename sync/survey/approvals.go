@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/headwater-k8s/headwater/internal/configmap"
+	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
 )
 
@@ -34,8 +35,8 @@ type Approval struct {
 	By string `json:"by,omitempty"`
 	// Removals is how many clones may be removed.
 	Removals int `json:"removals,omitempty"`
-	// Sources are the sources without data whose clones may be emptied, each with
-	// the resourceVersion that was approved.
+	// Sources are the emptied sources whose clones may become like them, each with the ID
+	// of the plan.Lack that was approved.
 	Sources map[string]string `json:"sources,omitempty"`
 	// Leftovers requests what to do with the clones of a rule that is no longer in
 	// the configuration.
@@ -115,7 +116,12 @@ func ChangeApproval(ctx context.Context, client kubernetes.Interface, ownNamespa
 	return changeEntry(ctx, client, ownNamespace, ApprovalsName, rule, change)
 }
 
-// PutApproval stores approval in place of an earlier one of rule.
+// PutApproval stores approval in place of an earlier one of rule, of which only what it says of
+// other sources stays.
 func PutApproval(ctx context.Context, client kubernetes.Interface, ownNamespace, rule string, approval Approval) error {
-	return ChangeApproval(ctx, client, ownNamespace, rule, func(Approval) Approval { return approval })
+	return ChangeApproval(ctx, client, ownNamespace, rule, func(stored Approval) Approval {
+		merged := approval
+		merged.Sources = object.Merged(stored.Sources, approval.Sources)
+		return merged
+	})
 }

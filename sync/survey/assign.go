@@ -44,7 +44,7 @@ func (o *Reader) assign(candidate plan.Candidate, target object.Ref, namespace *
 	if rule.Stages != nil || revision.Pinned == "" {
 		candidate.Revision = revision.Number
 	}
-	candidate.Invalid = "" // what is not valid was recorded as rejected
+	candidate.Invalid, candidate.Emptied = "", "" // what is not valid was recorded as rejected, and what is emptied as held
 	return candidate, revision
 }
 
@@ -92,13 +92,20 @@ func (o *Reader) wanted(candidate plan.Candidate, source *object.Full, revision 
 }
 
 // Apply returns the revisions that request changes. The error says why it cannot be
-// done. What fails the checks of rule now is delivered by no request.
+// done. What fails the checks of rule now is delivered by no request, and what an emptied
+// source has only once that is approved.
 func (o *Reader) Apply(rule *spec.Rule, history revisions.History, current *revisions.Revision, request delivery.Request, now time.Time) ([]revisions.Revision, error) {
 	changed, err := request.Apply(rule.Stages, history, current, now)
-	if err != nil || request.Delivers() == 0 || rule.Validator == nil {
+	if err != nil || request.Delivers() == 0 {
 		return changed, err
 	}
 	revision := history.Numbered(request.Delivers())
+	if held, approved := o.HeldEmptied(revision); held && !approved {
+		return nil, fmt.Errorf("revision %d is of an emptied source; run `headwater approve %s`", revision.Number, rule.Name)
+	}
+	if rule.Validator == nil {
+		return changed, nil
+	}
 	if invalid := problemsOf(rule.Validator, revision.Content, now); invalid != "" {
 		return nil, fmt.Errorf("revision %d is not valid: %s", revision.Number, invalid)
 	}

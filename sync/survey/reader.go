@@ -154,7 +154,7 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 func (o *Reader) candidate(candidate plan.Candidate, source *object.Full, target object.Ref, namespace *plan.Namespace) plan.Candidate {
 	rule := candidate.Rule
 	candidate.Source = source
-	candidate.Approved = source.Content.Empty() && o.Approvals.Of(rule.Name).Sources[candidate.Ref.String()] == source.ResourceVersion
+	candidate.Emptied = o.Emptied(rule, source).What
 	candidate.Invalid = o.Invalid(rule.Validator, source)
 	var revision *revisions.Revision
 	if rule.KeepsHistory() || o.Revisions.Any(rule.Name) {

@@ -144,7 +144,7 @@ func TestThePageListsRestartsThatWaitWhileTheyDo(t *testing.T) {
 	e.put("wait-src", "shared", canary+"-new")
 	b.says("#waits", "Restarts that wait 2",
 		"waits Deployment/wait-team-1/web", "none of its windows is open; changed: Secret/wait-team-1/shared", "rule shared", "until 20",
-		"held Deployment/wait-team-1/lacking", "its pods could not start; missing: key extra of Secret/wait-team-1/shared")
+		"held Deployment/wait-team-1/lacking", "its pods could not start, or would read nothing of what changed; missing: key extra of Secret/wait-team-1/shared")
 
 	e.SetKey("wait-src", "shared", "extra", canary)
 	b.says("#waits", "Restarts that wait 1", "web")

@@ -40,7 +40,7 @@ func (r *reader) Approve(ctx context.Context, rule string, dryRun bool) (Approve
 		}
 		approval.Removals = status.Held.Removals
 		for _, source := range status.Held.Emptied {
-			approval.Sources[source.Source] = source.ResourceVersion
+			approval.Sources[source.Source] = source.Content
 			approved.Emptied = append(approved.Emptied, source.Source)
 		}
 		return nil

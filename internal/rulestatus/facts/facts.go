@@ -279,7 +279,7 @@ func DeliveryFacts(state deliverer.State) rulestatus.DeliveryFacts {
 		}
 	case revision.Verdict == revisions.Delivering:
 		facts.State, facts.Message = stateUnderWay(revision, state.Step), state.Step.Reason
-	case state.Removed:
+	case state.Removed && revision.Emptied == "":
 		facts.Message += "; the rule has no delivery any more, so every namespace keeps what it has until the source is edited or somebody runs `headwater retry`"
 	}
 	return facts

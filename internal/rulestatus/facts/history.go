@@ -50,13 +50,12 @@ func (r Source) steered() map[string]*steered {
 	return all
 }
 
-// held returns what waits for an approval. sources were read before the clones, so that an
-// approval of their versions is never about one that is newer than the clones that wait.
-func (s *steered) held(sources []survey.SourceState) *rulestatus.Held {
-	held := &rulestatus.Held{Removals: s.removals}
+// held returns what of rule waits for an approval.
+func (r Source) held(rule string, sources []survey.SourceState, of *steered) *rulestatus.Held {
+	held := &rulestatus.Held{Removals: of.removals}
 	for _, source := range sources {
-		if s.emptied.Has(source.Ref) && len(held.Emptied) < maxEmptied {
-			held.Emptied = append(held.Emptied, rulestatus.Emptied{Source: source.Ref.String(), ResourceVersion: source.Version})
+		if id, recorded := r.Sync.Emptied(rule, source.Ref); id != "" && (recorded || of.emptied.Has(source.Ref)) && len(held.Emptied) < maxEmptied {
+			held.Emptied = append(held.Emptied, rulestatus.Emptied{Source: source.Ref.String(), Content: id})
 		}
 	}
 	if held.Removals == 0 && len(held.Emptied) == 0 {
@@ -68,7 +67,7 @@ func (s *steered) held(sources []survey.SourceState) *rulestatus.Held {
 // complete adds to facts how far deliveries are, and what people steer the rule by.
 func (r Source) complete(facts *rulestatus.Facts, rule string, sources []survey.SourceState, of *steered) {
 	of = cmp.Or(of, &steered{})
-	facts.Held, facts.Unjudged = of.held(sources), sets.Set[string]{}
+	facts.Held, facts.Unjudged = r.held(rule, sources, of), sets.Set[string]{}
 	waits, states := map[object.Ref]string{}, r.Sync.DeliveryStates(rule)
 	facts.Delivery = deliveryOf(states)
 	for _, state := range states {

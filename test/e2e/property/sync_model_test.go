@@ -73,8 +73,6 @@ func (o oracle) judgePlace(ref object.Ref) error {
 		return nil
 	case got == nil:
 		return fmt.Errorf("the clone of rule %s is missing", rule.Name)
-	case len(source.Content.Data) == 0: // held, or empty from the beginning
-		return nil
 	case mustStay(rule, source, got):
 		return nil
 	default:
@@ -133,9 +131,9 @@ func (o oracle) selected(rule *config.Rule, source object.Ref) bool {
 	return found != nil && (rule.Source.Selector == nil || found.Labels["share"] == "yes")
 }
 
-// usable reports whether the source has every key that the rule asks for.
+// usable reports whether the source has every key that the rule asks for, and a value in one.
 func usable(rule *config.Rule, source *object.Full) bool {
-	return !slices.ContainsFunc(rule.Sync.Target.Keys, func(key syncspec.KeyMapping) bool {
+	return !wanted(rule, source).Content.Empty() && !slices.ContainsFunc(rule.Sync.Target.Keys, func(key syncspec.KeyMapping) bool {
 		_, found := source.Content.Data[key.From]
 		return !found
 	})

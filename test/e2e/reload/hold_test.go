@@ -72,6 +72,47 @@ func TestARequiredObjectThatIsMissingHoldsTheRestart(t *testing.T) {
 	e.Restarted(namespace, before, "Deployment/by-both", "Deployment/by-env")
 }
 
+func TestDataThatLostItsValuesHoldsTheRestart(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		prefix string
+		pods   corev1.PodSpec
+		empty  func(*corev1.Secret)
+	}{
+		"no key is left of what is read whole": {"gonekeys", lab.ByEnvFrom("own"), func(s *corev1.Secret) { s.Data = nil }},
+		"all that is read whole is empty": {"gonevalues", lab.ByEnvFrom("own"), func(s *corev1.Secret) {
+			s.Data = map[string][]byte{"k": nil, "other": nil}
+		}},
+		"the only key that is read is empty": {"gonevalue", lab.ByEnv("own", "k"), func(s *corev1.Secret) { s.Data["k"] = nil }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			e, namespace := newStage(t, test.prefix)
+			e.Secret(namespace, "own", map[string]string{"k": "1", "other": "1"})
+			e.Secret(namespace, "more", map[string]string{"k": "1"})
+			test.pods.Containers[0].Env = append(test.pods.Containers[0].Env, lab.ByEnv("more", "k").Containers[0].Env...)
+			e.Deployment(namespace, "reads-it", test.pods, map[string]string{mark.Reload: "Auto"})
+			h := e.Start(lab.ReloadRule(test.prefix))
+			e.Adopted(h, namespace, "reads-it")
+			before := e.Stamps(namespace)
+
+			e.Edit(namespace, "own", test.empty)
+			require.Contains(t, e.HasEvent(namespace, "reads-it", "RestartHeld"), "Secret/"+namespace+"/own")
+			e.Edit(namespace, "more", func(s *corev1.Secret) { s.Data["k"] = []byte("2") })
+			e.Settled(h)
+			e.Waits(h, 1, "missing")
+			e.Restarted(namespace, before)
+
+			h.Stop() // what is held is not forgotten
+			h = e.Start(lab.ReloadRule(test.prefix))
+			e.Waits(h, 1, "missing")
+			e.Restarted(namespace, before)
+
+			e.Edit(namespace, "own", func(s *corev1.Secret) { s.Data = map[string][]byte{"k": []byte("3")} })
+			e.Restarted(namespace, before, "Deployment/reads-it")
+			e.Waits(h, 0, "missing")
+		})
+	}
+}
+
 func TestASourceMadeAnewWithTheSameDataRestartsNothing(t *testing.T) {
 	e, namespace := newStage(t, "recreated")
 	rule := strings.ReplaceAll(lab.ReloadRule("recreated"), "sync: {", "sync: {onSourceDeleted: Delete, ")
