@@ -191,8 +191,9 @@ func (c *controller) sourceChanged(change informers.Change[*object.Full]) {
 func (c *controller) startPropagation(rule spec.Rule, change informers.Change[*object.Full]) {
 	source := change.Latest()
 	targets := c.Targets(rule, source.Ref())
-	if _, approved := c.Approvals.Of(rule.Name).Sources[source.Ref().String()]; approved || source.Content.Empty() {
-		c.queue.After(c.Approvals.Ref, settleAfter)
+	_, approved := c.Approvals.Of(rule.Name).Sources[source.Ref().String()]
+	if named, inForce := c.Live.Load().Named(rule.Name); approved || inForce && c.Lack(named, source).What != "" {
+		c.queue.After(c.Approvals.Ref, settleAfter) // it may be what every target has already
 	}
 	if rule.Stages != nil && change.Old != nil && change.New != nil &&
 		plan.DifferInContentAlone(rule, change.Old, change.New) {
@@ -304,12 +305,17 @@ func (c *controller) enqueueWanted(target object.Ref) {
 	}
 }
 
-// approvalsChanged enqueues the targets and clones of every approved rule, because held
-// removals, and the clones of an emptied source, may now proceed.
+// approvalsChanged enqueues the targets and clones of every rule of which something else is
+// approved: held removals, and the clones of an emptied source, may now proceed.
 func (c *controller) approvalsChanged(change informers.Change[*survey.StoredApprovals]) {
 	c.generation.Add(1)
 	c.board.AllChanged()
-	for rule := range change.Latest().ByRule {
+	for rule, approval := range change.Latest().ByRule {
+		if change.Old != nil {
+			if before := change.Old.ByRule[rule]; before.Equal(approval.Approval) && before.At.Equal(approval.At) {
+				continue
+			}
+		}
 		if found, inForce := c.Live.Load().Named(rule); inForce {
 			c.enqueueRule(*found)
 		}

@@ -29,6 +29,7 @@ const (
 	// cloneReverted is about a clone that somebody edited, and that has the source's content
 	// again.
 	cloneReverted = "CloneReverted"
+	nameTaken     = "NameTaken"
 )
 
 // record reports the outcome of one reconcile to metrics, Events and log. A
@@ -157,6 +158,22 @@ func (c *controller) emitReverted(outcome progress.Outcome, cause progress.Cause
 		Rule: outcome.Rule, About: events.Reference("v1", string(outcome.State.Target.Kind), &meta), Related: source, Warning: true,
 		Reason: cloneReverted, Action: string(outcome.Decision.Action),
 		Note: fmt.Sprintf("rule %q keeps this object equal to %s/%s/%s, so what somebody changed here was undone; change that source instead", outcome.Rule, source.Kind, source.Namespace, source.Name),
+	})
+}
+
+// reportNameTaken says, on the clone, that it has a name that an object of somebody else had.
+func (c *controller) reportNameTaken(outcome progress.Outcome) {
+	if outcome.Decision.Action != plan.Create {
+		return
+	}
+	gone := c.progress.TakeName(outcome.State.Target)
+	if gone.IsZero() {
+		return
+	}
+	c.events.Record(events.Event{
+		Rule: outcome.Rule, About: reference(outcome.State.Target), Related: sourceReference(outcome.State),
+		Reason: nameTaken, Action: string(plan.Create),
+		Note: fmt.Sprintf("rule %q clones here now; an object of somebody else had this name until %s", outcome.Rule, gone.UTC().Format(time.RFC3339)),
 	})
 }
 

@@ -83,7 +83,7 @@ func newResult(p params) (result, error) {
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
 		observer: orNoop(p.Observer), policies: p.Options.Policies,
 		maxFraction: maxFraction, guard: progress.NewGuard(observer.DueRemovals, func(rule string) float64 { return observer.MaxDeleteFraction(rule, maxFraction()) }),
-		progress: progress.NewTracker(),
+		progress: progress.NewTracker(progress.NameStaysFree),
 	}
 	observer.Failure = c.progress.Failure
 	if err := c.connect(queue.Options{Name: "sync", Workers: p.Options.Workers, Log: p.Log, Registry: p.Registry}); err != nil {

@@ -21,6 +21,9 @@ import (
 // watch event normally arrives first.
 const staleRetry = time.Second
 
+// maxWait bounds one wait for the time at which a decision changes: the clock may be set.
+const maxWait = time.Hour
+
 func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if target == c.Approvals.Ref {
 		return c.settle(ctx)
@@ -34,8 +37,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if err != nil {
 		return err
 	}
-	decision := plan.Plan(state)
-	c.progress.NoteFound(state, decision)
+	decision := c.decide(state)
 	if decision.IsGuarded() {
 		verdict, err := c.mayRemove(ctx, state)
 		if err != nil {
@@ -53,7 +55,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 			decision = verdict.Hold
 		}
 	}
-	undone, err := c.apply(ctx, state, decision)
+	undone, err := c.carryOut(ctx, state, decision)
 	if cacheWasBehind(err) || c.policyIsBehind(err) {
 		c.queue.After(target, staleRetry)
 		return nil
@@ -61,9 +63,31 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	outcome := progress.Outcome{State: state, Decision: decision, Rule: ruleOf(state, decision), Undone: undone, Err: err}
 	if err == nil { // else the retry counts it
 		c.countRepair(outcome, changed)
+		c.reportNameTaken(outcome)
 	}
 	c.record(ctx, outcome)
 	return err
+}
+
+// decide returns what is to be done in state, and has it asked again when that changes.
+func (c *controller) decide(state plan.State) plan.Decision {
+	decision := plan.Plan(state)
+	c.progress.NoteFound(state, decision)
+	decision = c.progress.LeaveName(state, decision, c.now())
+	if !decision.Until.IsZero() {
+		c.queue.After(state.Target, min(decision.Until.Sub(c.now()), maxWait))
+	}
+	return decision
+}
+
+// carryOut applies decision once an approval is withdrawn that the content to be written ends.
+func (c *controller) carryOut(ctx context.Context, state plan.State, decision plan.Decision) (undone string, err error) {
+	if decision.Desired != nil {
+		if err := c.EndApproval(ctx, state.Candidates[0].Rule, state.Candidates[0].Ref); err != nil {
+			return "", err
+		}
+	}
+	return c.apply(ctx, state, decision)
 }
 
 // gather builds the State of target from the caches. It asks the API server only

@@ -36,31 +36,38 @@ func (c *controller) approveMarkers(ctx context.Context) error {
 	set := c.Live.Load()
 	for _, one := range set.All() {
 		rule, _ := set.Named(one.Name)
-		for _, ref := range c.Sources(rule.Base) {
-			if err := c.approveMarker(ctx, rule, ref); err != nil {
-				return err
+		markers := c.markers(rule)
+		if len(markers) == 0 {
+			continue
+		}
+		err := survey.ChangeApproval(ctx, c.client, c.ownNamespace, rule.Name, func(stored survey.Approval) survey.Approval {
+			if stored.Empty() {
+				stored.At, stored.By = c.now(), mark.FieldManager
 			}
+			stored.Sources = object.Merged(stored.Sources, markers)
+			return stored
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (c *controller) approveMarker(ctx context.Context, rule *spec.Rule, ref object.Ref) error {
-	source, _ := c.Caches.Sources.Get(ref)
-	lacks := plan.Lack{}
-	if source != nil {
-		lacks = c.Emptied(rule, source)
-	}
-	if lacks.What == "" || !c.AllHave(rule, source) {
-		return nil
-	}
-	return survey.ChangeApproval(ctx, c.client, c.ownNamespace, rule.Name, func(stored survey.Approval) survey.Approval {
-		if stored.Empty() {
-			stored.At, stored.By = c.now(), mark.FieldManager
+// markers returns the emptied sources of rule that every target has, each with the ID of what
+// it lacks.
+func (c *controller) markers(rule *spec.Rule) map[string]string {
+	found := map[string]string{}
+	for _, ref := range c.Sources(rule.Base) {
+		source, _ := c.Caches.Sources.Get(ref)
+		if source == nil {
+			continue
 		}
-		stored.Sources = object.Merged(stored.Sources, map[string]string{ref.String(): lacks.ID})
-		return stored
-	})
+		if lacks := c.Emptied(rule, source); lacks.What != "" && c.AllHave(rule, source) {
+			found[ref.String()] = lacks.ID
+		}
+	}
+	return found
 }
 
 // mayRemove asks the guard whether the clone in state may be removed.

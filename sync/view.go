@@ -7,6 +7,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/sync/board"
 	"github.com/headwater-k8s/headwater/sync/deliverer"
+	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/progress"
 	"github.com/headwater-k8s/headwater/sync/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -62,20 +63,17 @@ func (v *View) OnRevision(revised func(rule string)) (stop func()) {
 }
 
 // Emptied returns the ID of the plan.Lack of an emptied source of rule that waits for an
-// approval; empty if none is known. recorded is true if a held revision waits for it, and not
-// each clone.
+// approval; empty if none is known. recorded is true if a revision waits for it, and not each
+// clone.
 func (v *View) Emptied(rule string, ref object.Ref) (id string, recorded bool) {
 	c := v.controller
-	latest := c.Revisions.History(revisions.Key{Rule: rule, Source: ref}).Newest()
-	if held, _ := c.HeldEmptied(latest); held {
-		return latest.Emptied, true
-	}
 	found, inForce := c.Live.Load().Named(rule)
 	source, _ := c.Caches.Sources.Get(ref)
 	if !inForce || source == nil {
 		return "", false
 	}
-	return c.Reader.Emptied(found, source).ID, false
+	current := c.Revisions.History(revisions.Key{Rule: rule, Source: ref}).Of(source.Content, source.Digests)
+	return c.Reader.Emptied(found, source).ID, delivery.NotPassed(current)
 }
 
 // Histories returns the revisions of rule by source.

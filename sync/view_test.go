@@ -116,7 +116,7 @@ func viewOn(tb testing.TB, typed, metadata []runtime.Object, set ...spec.Rule) (
 	require.NoError(tb, caches.Sources.Track(ctx, []informers.Place{{Kind: object.Secret, Namespace: "platform"}}))
 	c := &controller{
 		Reader: observer, maxFraction: func() float64 { return 0.3 }, now: time.Now,
-		progress: progress.NewTracker(), observer: noopObserver{}, log: zap.NewNop(),
+		progress: progress.NewTracker(0), observer: noopObserver{}, log: zap.NewNop(),
 	}
 	require.NoError(tb, c.connect(queue.Options{Name: "sync", Log: c.log, Registry: prometheus.NewRegistry()}))
 	caches.Start(ctx)

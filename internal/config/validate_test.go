@@ -14,7 +14,7 @@ func TestChecksOfContentReachTheRules(t *testing.T) {
 	sets, err := parse(t, oneRule("  validate: [{key: a, is: JSON}, {key: a, schema: {maxLength: 3}}]", "  sync: {}", "  protect: {}")).Compile("headwater")
 	require.NoError(t, err)
 	for _, base := range []*validate.Validator{sets.Bases[0].Validator, sets.Sync.All()[0].Validator, sets.Protect.All()[0].Validator} {
-		problems := base.Problems(object.Content{Data: map[string][]byte{"a": []byte(`"long"`)}}, time.Time{})
+		problems := base.Judge(object.Content{Data: map[string][]byte{"a": []byte(`"long"`)}}, time.Time{}, time.Time{}).Problems
 		require.Equal(t, []validate.Problem{{Key: "a", Message: "does not match its schema at /: maxLength"}}, problems)
 	}
 	sets, err = parse(t, oneRule("  sync: {}")).Compile("headwater")

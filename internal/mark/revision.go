@@ -37,9 +37,11 @@ const (
 	Soaked = Domain + "soaked"
 	Waited = Domain + "waited"
 	Lacked = Domain + "lacked"
-	// Emptied identifies what the source lacked, if the revision was held for that; see
-	// plan.Lack.
+	// Emptied identifies what the source of the revision lacked; see plan.Lack.
 	Emptied = Domain + "emptied"
+	// HeldUntil is when a revision is delivered that was held because its content was not
+	// valid yet.
+	HeldUntil = Domain + "held-until"
 	// AllAtOnceValue is the annotation Delivery of the source as it was when the revision
 	// was recorded.
 	AllAtOnceValue = Domain + "all-at-once"

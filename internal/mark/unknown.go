@@ -18,7 +18,7 @@ func OwnerAnnotations() []string {
 var known = append(OwnerAnnotations(),
 	CloneLabel, Rule, Source, SourceUID, SourceVersion, Target, OnRuleRemoved,
 	Baseline, RestartedAt, RestartedBefore, RestartedFor, RestartedAfter, RestartChecked, RestartedBecause, ReloadAction, RefreshedFor, RefreshConfirmed, InstalledAt,
-	Revision, DigestKey, Verdict, Reason, Stage, StageSince, Passed, Paused, Pinned, PinnedOver, Approved, EditedBy, SourceImmutable, ChangedKeys, Evidence, Soaked, Waited, Lacked, Emptied, AllAtOnceValue, SkipsStages, Protocol, Unproven, Delivery, Consumers)
+	Revision, DigestKey, Verdict, Reason, Stage, StageSince, Passed, Paused, Pinned, PinnedOver, Approved, EditedBy, SourceImmutable, ChangedKeys, Evidence, Soaked, Waited, Lacked, Emptied, HeldUntil, AllAtOnceValue, SkipsStages, Protocol, Unproven, Delivery, Consumers)
 
 // Unknown returns the first of the annotations that have Headwater's prefix and
 // that no Headwater of this version reads or writes, in order; mostly none.

@@ -68,9 +68,12 @@ type Revision struct {
 	// true if the revision skips the stages for it.
 	AllAtOnceValue string
 	AllAtOnce      bool
-	// Emptied identifies what the source lacked, if the revision was held for that; empty if
-	// it was not. An approval has to name it.
+	// Emptied identifies what the source lacked, for which the revision was held, or which was
+	// approved; empty if it lacked nothing.
 	Emptied string
+	// HeldUntil is when it is delivered, if it was held because its content was not valid
+	// yet; else zero.
+	HeldUntil time.Time
 	// Legacy is true for a revision that a version without evidence recorded.
 	Legacy bool
 	// ChangedKeys are the keys of the clones that differ from the stable revision; nil
@@ -98,6 +101,12 @@ func (r *Revision) SameContent(content object.Content, digests object.Digests) b
 // UnderWay reports whether the revision is the candidate: on its way, or held.
 func (r *Revision) UnderWay() bool { return r.Verdict == Delivering || r.Verdict == Held }
 
+// EndsByItself reports whether r was held before it came to any stage, until its time comes or
+// what its source lacks is approved.
+func (r *Revision) EndsByItself() bool {
+	return r.Verdict == Held && r.Stage == "" && (r.Emptied != "" || !r.HeldUntil.IsZero())
+}
+
 // HasPassed reports whether r passed a stage of in. An earlier version recorded only the
 // stage that r had reached.
 func (r *Revision) HasPassed(in *stages.Stages, stage int) bool {
@@ -109,7 +118,7 @@ func (r *Revision) HasPassed(in *stages.Stages, stage int) bool {
 
 // HasReached reports whether r, which is under way, passed a stage of in or is in it.
 func (r *Revision) HasReached(in *stages.Stages, stage int) bool {
-	return r.AllAtOnce || in.Name(stage) == r.Stage || r.HasPassed(in, stage)
+	return r.Stage != "" && (r.AllAtOnce || in.Name(stage) == r.Stage || r.HasPassed(in, stage))
 }
 
 // Excused returns why the record of r excuses a consumer; empty if it does not, or r is nil.
@@ -144,7 +153,7 @@ func Parse(recorded *object.Full) (r *Revision, ok bool) {
 		Passed: parseJSON[[]string](annotations[mark.Passed]),
 		Soaked: parseDuration(annotations[mark.Soaked]), Waited: parseDuration(annotations[mark.Waited]), Lacked: parseDuration(annotations[mark.Lacked]),
 		Unproven: parseJSON[map[string]string](annotations[mark.Unproven]), AllAtOnceValue: annotations[mark.AllAtOnceValue], AllAtOnce: annotations[mark.SkipsStages] == "true",
-		Legacy: annotations[mark.Protocol] != protocol, Emptied: annotations[mark.Emptied],
+		Legacy: annotations[mark.Protocol] != protocol, Emptied: annotations[mark.Emptied], HeldUntil: mark.ParseTime(annotations[mark.HeldUntil]),
 		Paused: annotations[mark.Paused], Pinned: annotations[mark.Pinned], Approved: annotations[mark.Approved], PinnedOver: over,
 		EditedBy: annotations[mark.EditedBy], Recorded: recorded.CreationTimestamp.Time,
 		Content: content, Digests: recorded.Digests,
@@ -158,7 +167,7 @@ func (r *Revision) Annotations() map[string]string {
 		mark.Verdict: string(r.Verdict), mark.Reason: r.Reason,
 		mark.Stage: r.Stage, mark.StageSince: formatTime(r.StageSince), mark.Passed: formatJSON(r.Passed, len(r.Passed)),
 		mark.Soaked: formatDuration(r.Soaked), mark.Waited: formatDuration(r.Waited), mark.Lacked: formatDuration(r.Lacked),
-		mark.SkipsStages: formatBool(r.AllAtOnce), mark.Emptied: r.Emptied, mark.Unproven: formatJSON(r.Unproven, len(r.Unproven)),
+		mark.SkipsStages: formatBool(r.AllAtOnce), mark.Emptied: r.Emptied, mark.HeldUntil: formatTime(r.HeldUntil), mark.Unproven: formatJSON(r.Unproven, len(r.Unproven)),
 		mark.Paused: r.Paused, mark.Pinned: r.Pinned, mark.PinnedOver: formatNumber(r.PinnedOver), mark.Approved: r.Approved,
 	}
 }

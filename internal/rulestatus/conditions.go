@@ -151,11 +151,18 @@ func (f *Facts) synced() finding {
 		return found(Synced, metav1.ConditionTrue, "Retained", fmt.Sprintf("the configuration no longer has the rule; %s retained: "+
 			"`headwater release` removes Headwater's marks from them, `headwater prune` deletes them", plural.Of(retained, "clone")), fine)
 	}
-	switch {
+	return f.isSynced(tolerated, message)
+}
+
+// isSynced says why nothing is to be done.
+func (f *Facts) isSynced(tolerated bool, message string) finding {
+	switch c := f.Clones; {
 	case tolerated:
 		return found(Synced, metav1.ConditionTrue, "Tolerated", message+"; sync.maxNotReady tolerates it", fine)
 	case c.terminating > 0:
 		return found(Synced, metav1.ConditionTrue, "Terminating", message, fine)
+	case f.Expired != "" && !f.Suspended:
+		return found(Synced, metav1.ConditionTrue, "Expired", message+"; it is still cloned, although "+f.Expired, fine)
 	case c.total() == 0 && f.Missing == "":
 		return found(Synced, metav1.ConditionTrue, "NoNamespaces", "nothing is cloned: the cluster has none of the rule's sync.namespaces", fine)
 	}

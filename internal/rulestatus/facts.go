@@ -36,6 +36,9 @@ type Facts struct {
 	// Missing is the message about a rule without a source.
 	Missing    string
 	LastChange time.Time
+	// Expired names a source with a certificate that has expired since it was written, and
+	// says which; empty if there is none.
+	Expired string
 	// Clones is nil if the rule does not clone.
 	Clones *CloneFacts
 	// Tolerates returns in how many of so many namespaces a clone may need attention

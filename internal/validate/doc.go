@@ -1,7 +1,7 @@
 // Package validate decides whether the content of a source looks as its rule
 // says.
 //
-//	Checks ──Compile──▶ Validator.Problems(content, now) ──▶ []Problem
+//	Checks ──Compile──▶ Validator.Judge(content, written, now) ──▶ Verdict
 //
 // A Problem names the key and what is wrong, and never a byte of the value: the
 // content may be that of a Secret, and parsers quote what they cannot read. The

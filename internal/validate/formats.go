@@ -42,14 +42,13 @@ func checkPEM(value []byte) string {
 	return wrong
 }
 
-// checkCertificate returns what is wrong with a chain of certificates. Only the
-// first, that of the server, must be valid now.
-func (c compiled) checkCertificate(value []byte, now time.Time) string {
+// readCertificates returns the first of a chain of certificates, that of the server, or what
+// is wrong with the chain.
+func readCertificates(value []byte) (first *x509.Certificate, wrong string) {
 	blocks, wrong := pemBlocks(value)
 	if wrong != "" {
-		return wrong
+		return nil, wrong
 	}
-	var first *x509.Certificate
 	count := 0
 	for _, block := range blocks {
 		if block.Type != "CERTIFICATE" {
@@ -58,27 +57,39 @@ func (c compiled) checkCertificate(value []byte, now time.Time) string {
 		count++
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return fmt.Sprintf("holds a certificate that cannot be read (number %d)", count)
+			return nil, fmt.Sprintf("holds a certificate that cannot be read (number %d)", count)
 		}
 		if first == nil {
 			first = certificate
 		}
 	}
+	if first == nil {
+		return nil, "holds no certificate"
+	}
+	return first, ""
+}
+
+const expired = "holds a certificate that has expired"
+
+// checkValidity returns what is to say of the time of a certificate that was written at one
+// time, and is judged now.
+func (c compiled) checkValidity(certificate *x509.Certificate, written, now time.Time) []finding {
 	least := time.Duration(0)
 	if c.MinValidity != nil {
 		least = c.MinValidity.Duration
 	}
 	switch {
-	case first == nil:
-		return "holds no certificate"
-	case now.Before(first.NotBefore):
-		return "holds a certificate that is not valid yet"
-	case now.After(first.NotAfter):
-		return "holds a certificate that has expired"
-	case now.Add(least).After(first.NotAfter):
-		return fmt.Sprintf("holds a certificate that expires in less than %s", least)
+	case written.After(certificate.NotAfter):
+		return list(expired)
+	case written.Add(least).After(certificate.NotAfter):
+		return list(fmt.Sprintf("holds a certificate that expires in less than %s", least))
+	case now.Before(certificate.NotBefore):
+		from := certificate.NotBefore.UTC()
+		return []finding{{message: "holds a certificate that is not valid before " + from.Format(time.RFC3339), until: from, isTemporary: true}}
+	case now.After(certificate.NotAfter):
+		return []finding{{message: expired, isWarning: true}}
 	default:
-		return ""
+		return []finding{{until: certificate.NotAfter.Add(1)}} // it is valid at that very time
 	}
 }
 

@@ -30,7 +30,7 @@ func FuzzProblems(f *testing.F) {
 		const secret = "\x01qZ7~"
 		for _, hidden := range []string{secret, "Xq9zWv"} {
 			value := strings.ReplaceAll(text, "§", hidden)
-			for _, problem := range v.Problems(object.Content{Data: map[string][]byte{"k": []byte(value)}}, now) {
+			for _, problem := range v.Judge(object.Content{Data: map[string][]byte{"k": []byte(value)}}, now, now).Problems {
 				for i := 0; i+4 <= len(hidden); i++ {
 					require.NotContains(t, problem.String(), hidden[i:i+4])
 				}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/bounds"
@@ -27,6 +28,48 @@ type Problem struct {
 
 // String returns p as a sentence.
 func (p Problem) String() string { return fmt.Sprintf("key %q %s", p.Key, p.Message) }
+
+// Verdict is what checks say of content at a time.
+type Verdict struct {
+	// Problems are what is wrong, in the order of the checks and at most a few.
+	Problems []Problem
+	// ValidFrom is when the content passes by itself, because nothing is wrong with it but
+	// that certificates are not valid yet; else zero.
+	ValidFrom time.Time
+	// Expired names the certificates that were valid when the content was written, and no
+	// longer are. That is no problem: clones of it are kept right.
+	Expired []Problem
+	// At is when this was judged, and Until when it has to be judged again, because a
+	// certificate becomes valid or expires; zero if never.
+	At, Until time.Time
+}
+
+// String returns the problems as sentences; empty if there are none.
+func (v Verdict) String() string { return sentences(v.Problems) }
+
+// Warning returns Expired as sentences; empty if there are none.
+func (v Verdict) Warning() string { return sentences(v.Expired) }
+
+// HoldsAt reports whether the verdict is the same now. That a clock was set back is seen.
+func (v Verdict) HoldsAt(now time.Time) bool {
+	return !now.Round(0).Before(v.At) && (v.Until.IsZero() || now.Before(v.Until))
+}
+
+func sentences(problems []Problem) string {
+	var all []string
+	for _, problem := range problems {
+		all = append(all, problem.String())
+	}
+	return strings.Join(all, "; ")
+}
+
+// finding is what a check says of a value until a time; the message is empty if that is
+// fine. isTemporary and isWarning are true for what becomes ValidFrom and Expired.
+type finding struct {
+	message                string
+	until                  time.Time
+	isTemporary, isWarning bool
+}
 
 // Validator checks the content of the sources of one rule. It is safe for
 // concurrent use.
@@ -64,48 +107,70 @@ func Compile(checks Checks) (*Validator, error) {
 	return v, nil
 }
 
-// Problems returns what is wrong with content, in the order of the checks and at
-// most a few. The same content gives the same problems, except for certificates,
-// whose validity depends on now.
-func (v *Validator) Problems(content object.Content, now time.Time) []Problem {
+// Judge returns what the checks say of content that was written at one time, and is judged
+// now. A certificate must not have expired when it was written, so that a source that
+// expires later stays valid, and must be valid now.
+func (v *Validator) Judge(content object.Content, written, now time.Time) (verdict Verdict) {
 	if v == nil {
-		return nil
+		return Verdict{}
 	}
-	var problems []Problem
+	lasts := false
+	verdict.At = now.Round(0) // without the reading of the monotonic clock, which cannot be set
 	for _, check := range v.checks {
-		for _, message := range check.messages(content, now) {
-			problem := Problem{Key: check.Key, Message: message}
-			if !slices.Contains(problems, problem) && len(problems) < maxProblems {
-				problems = append(problems, problem)
-			}
+		for _, one := range check.findings(content, written, now) {
+			verdict.add(check.Key, one)
+			lasts = lasts || one.message != "" && !one.isTemporary && !one.isWarning
 		}
 	}
-	return problems
+	if lasts {
+		verdict.ValidFrom = time.Time{}
+	}
+	return verdict
 }
 
-// messages returns what is wrong with the value. A parser that fails on a value
-// in an unexpected way must not take the process down.
-func (c compiled) messages(content object.Content, now time.Time) (messages []string) {
+func (v *Verdict) add(key string, one finding) {
+	if !one.until.IsZero() && (v.Until.IsZero() || one.until.Before(v.Until)) {
+		v.Until = one.until
+	}
+	if one.isTemporary && one.until.After(v.ValidFrom) {
+		v.ValidFrom = one.until
+	}
+	problem, to := Problem{Key: key, Message: one.message}, &v.Problems
+	if one.isWarning {
+		to = &v.Expired
+	}
+	if one.message != "" && !slices.Contains(*to, problem) && len(*to) < maxProblems {
+		*to = append(*to, problem)
+	}
+}
+
+// findings returns what is to say of the value. A parser that fails on a value in an
+// unexpected way must not take the process down.
+func (c compiled) findings(content object.Content, written, now time.Time) (all []finding) {
 	defer func() {
 		if recover() != nil {
-			messages = []string{"cannot be read as " + string(c.format())}
+			all = list("cannot be read as " + string(c.format()))
 		}
 	}()
 	value, found := valueOf(content, c.Key)
 	switch {
 	case !found:
-		return []string{"is missing"}
+		return list("is missing")
 	case len(value) > maxValue:
-		return []string{"is larger than 1 MiB"}
+		return list("is larger than 1 MiB")
 	}
 	switch c.format() {
 	case PEM:
 		return list(checkPEM(value))
 	case Certificate:
-		if wrong := c.checkCertificate(value, now); wrong != "" || c.PrivateKey == "" {
+		first, wrong := readCertificates(value)
+		if wrong != "" {
 			return list(wrong)
 		}
-		return list(c.checkPrivateKey(value, content))
+		if c.PrivateKey != "" {
+			all = list(c.checkPrivateKey(value, content))
+		}
+		return append(all, c.checkValidity(first, written, now)...)
 	case DockerConfig:
 		return list(checkDockerConfig(value))
 	case Regex:
@@ -127,7 +192,7 @@ func valueOf(content object.Content, key string) (value []byte, found bool) {
 const maxMarks = 100_000
 
 // document returns what is wrong with a value that is a document.
-func (c compiled) document(value []byte) []string {
+func (c compiled) document(value []byte) []finding {
 	if line, tooMuch := bounds.Exceeded(value, maxMarks); tooMuch != "" {
 		return list(fmt.Sprintf("%s (line %d)", tooMuch, line))
 	}
@@ -136,16 +201,20 @@ func (c compiled) document(value []byte) []string {
 	case wrong != "" || c.schema == nil:
 		return list(wrong)
 	case len(documents) > 1:
-		return []string{"holds several YAML documents; its schema describes one"}
+		return list("holds several YAML documents; its schema describes one")
 	case len(documents) == 0:
 		documents = []any{nil}
 	}
-	return c.schema.problems(documents[0])
+	return list(c.schema.problems(documents[0])...)
 }
 
-func list(message string) []string {
-	if message == "" {
-		return nil
+// list returns findings with the messages that are not empty.
+func list(messages ...string) []finding {
+	var all []finding
+	for _, message := range messages {
+		if message != "" {
+			all = append(all, finding{message: message})
+		}
 	}
-	return []string{message}
+	return all
 }

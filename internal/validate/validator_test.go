@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -76,7 +77,7 @@ func TestAFormatIsChecked(t *testing.T) {
 		"Certificate":                       {is(validate.Certificate), good + later, ""},
 		"Certificate beside its key":        {is(validate.Certificate), block("PRIVATE KEY", "x") + good, ""},
 		"Certificate that expired":          {is(validate.Certificate), expired + good, "holds a certificate that has expired"},
-		"Certificate that is not valid yet": {is(validate.Certificate), later, "holds a certificate that is not valid yet"},
+		"Certificate that is not valid yet": {is(validate.Certificate), later, "holds a certificate that is not valid before 2026-05-01T13:00:00Z"},
 		"Certificate that is valid enough":  {validate.Check{Is: validate.Certificate, MinValidity: hours(99)}, good, ""},
 		"Certificate that expires soon":     {validate.Check{Is: validate.Certificate, MinValidity: hours(101)}, good, "holds a certificate that expires in less than 101h0m0s"},
 		"Certificate that is a key":         {is(validate.Certificate), block("PRIVATE KEY", "x"), "holds no certificate"},
@@ -104,7 +105,7 @@ func TestAFormatIsChecked(t *testing.T) {
 func messageOf(t *testing.T, check validate.Check, value string) string {
 	t.Helper()
 	check.Key = "k"
-	problems := compile(t, check).Problems(object.Content{Data: map[string][]byte{"k": []byte(value)}}, now)
+	problems := compile(t, check).Judge(object.Content{Data: map[string][]byte{"k": []byte(value)}}, now, now).Problems
 	if len(problems) == 0 {
 		return ""
 	}
@@ -175,9 +176,59 @@ func schema(t testing.TB, text string) map[string]any {
 	return read
 }
 
+func TestTheTimeOfACertificateIsJudgedAsOfWhenItWasWrittenAndNow(t *testing.T) {
+	valid := certificate(t, -time.Hour, time.Hour)
+	from, end := now.Add(-time.Hour), now.Add(time.Hour)
+	const notYet, hasExpired, soon = "is not valid before 2026-05-01T11:00:00Z", "has expired", "expires in less than 30m0s"
+	for sentence, test := range map[string]struct {
+		written, now        time.Time
+		minimum             time.Duration
+		problem, warning    string
+		validFrom, judgedAt time.Time
+	}{
+		"valid all the time":                    {written: now, now: now, judgedAt: end.Add(1)},
+		"not valid yet":                         {written: from.Add(-2), now: from.Add(-1), problem: notYet, validFrom: from, judgedAt: from},
+		"valid since then":                      {written: from.Add(-2), now: from, judgedAt: end.Add(1)},
+		"valid to the end":                      {written: now, now: end, judgedAt: end.Add(1)},
+		"expired since then":                    {written: now, now: end.Add(1), warning: hasExpired},
+		"expired before":                        {written: end.Add(1), now: end.Add(2), problem: hasExpired},
+		"long enough":                           {written: now, now: now, minimum: 30 * time.Minute, judgedAt: end.Add(1)},
+		"long enough when it was written":       {written: now, now: end, minimum: 30 * time.Minute, judgedAt: end.Add(1)},
+		"too short":                             {written: end.Add(-time.Minute), now: end, minimum: 30 * time.Minute, problem: soon},
+		"never long enough, and not valid yet":  {written: from.Add(-2), now: from.Add(-1), minimum: 30 * time.Hour, problem: "expires in less than 30h0m0s"},
+		"not valid yet, and expired in between": {written: from.Add(-2), now: end.Add(1), warning: hasExpired},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			check := validate.Check{Key: "k", Is: validate.Certificate, MinValidity: &metav1.Duration{Duration: test.minimum}}
+			v := compile(t, check).Judge(content(valid), test.written, test.now)
+			require.Contains(t, v.String(), test.problem)
+			require.Equal(t, test.problem == "", v.String() == "")
+			require.Contains(t, v.Warning(), test.warning)
+			require.Equal(t, test.warning == "", v.Warning() == "")
+			require.Equal(t, test.validFrom, v.ValidFrom)
+			require.Equal(t, test.judgedAt, v.Until)
+			require.True(t, v.HoldsAt(test.now))
+			require.False(t, !v.Until.IsZero() && v.HoldsAt(v.Until))
+		})
+	}
+}
+
+func TestContentIsValidFromTheTimeThatTheLastCertificateIs(t *testing.T) {
+	first, last := certificate(t, time.Hour, 9*time.Hour), certificate(t, 2*time.Hour, 9*time.Hour)
+	all := object.Content{Data: map[string][]byte{"a": []byte(first), "b": []byte(last), "c": []byte("{")}}
+	is := func(key string, format validate.Format) validate.Check { return validate.Check{Key: key, Is: format} }
+	v := compile(t, is("a", validate.Certificate), is("b", validate.Certificate)).Judge(all, now, now)
+	require.Len(t, v.Problems, 2)
+	require.Equal(t, now.Add(2*time.Hour), v.ValidFrom)
+	require.Equal(t, now.Add(time.Hour), v.Until)
+	v = compile(t, is("a", validate.Certificate), is("c", validate.YAML)).Judge(all, now, now)
+	require.Len(t, v.Problems, 2)
+	require.Zero(t, v.ValidFrom, "the rest does not pass by itself")
+}
+
 func TestAKeyThatIsMissingIsAProblem(t *testing.T) {
 	v := compile(t, validate.Check{Key: "a", Is: validate.YAML}, validate.Check{Key: "a", Schema: map[string]any{}}, validate.Check{Key: "b", Is: validate.YAML})
-	problems := v.Problems(object.Content{BinaryData: map[string][]byte{"b": []byte("x")}}, now)
+	problems := v.Judge(object.Content{BinaryData: map[string][]byte{"b": []byte("x")}}, now, now).Problems
 	require.Equal(t, []validate.Problem{{Key: "a", Message: "is missing"}}, problems)
 	require.Equal(t, `key "a" is missing`, problems[0].String())
 }
@@ -186,13 +237,13 @@ func TestWithoutChecksNothingIsWrong(t *testing.T) {
 	v, err := validate.Compile(nil)
 	require.NoError(t, err)
 	require.Nil(t, v)
-	require.Empty(t, v.Problems(object.Content{}, now))
+	require.Empty(t, v.Judge(object.Content{}, now, now))
 }
 
 func TestTheProblemsOfAnObjectAreFew(t *testing.T) {
 	items := map[string]any{"items": map[string]any{"type": "object"}}
 	problems := compile(t, validate.Check{Key: "k", Schema: items}).
-		Problems(object.Content{Data: map[string][]byte{"k": []byte("[" + strings.Repeat("1, ", 1000) + "]")}}, now)
+		Judge(object.Content{Data: map[string][]byte{"k": []byte("[" + strings.Repeat("1, ", 1000) + "]")}}, now, now).Problems
 	require.Len(t, problems, 5)
 }
 
@@ -232,10 +283,10 @@ func TestTheWorkIsBounded(t *testing.T) {
 // A Validator is used by several requests at once.
 func TestValidatorsWorkConcurrently(t *testing.T) {
 	v := compile(t, validate.Check{Key: "k", Schema: map[string]any{"type": "integer"}}, validate.Check{Key: "k", Is: validate.Regex, Pattern: "[a-z]"})
-	want := v.Problems(content("x"), now)
+	want := v.Judge(content("x"), now, now).Problems
 	results := make(chan []validate.Problem)
 	for range 8 {
-		go func() { results <- v.Problems(content("x"), now) }()
+		go func() { results <- v.Judge(content("x"), now, now).Problems }()
 	}
 	for range 8 {
 		require.Equal(t, want, <-results)
@@ -277,7 +328,7 @@ func TestACertificateAndAnothersPrivateKeyAreNotValid(t *testing.T) {
 			if test.key != "" {
 				content.Data["tls.key"] = []byte(test.key)
 			}
-			problems := validator.Problems(content, now)
+			problems := validator.Judge(content, now, now).Problems
 			if test.want == "" {
 				require.Empty(t, problems)
 				return

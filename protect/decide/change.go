@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -148,14 +147,12 @@ func judgeContent(request Request, rule spec.Rule, world World) (denied Verdict,
 	if rule.Validator == nil || !setsContent(request, rule) {
 		return Verdict{}, false
 	}
-	var problems []string
-	for _, problem := range rule.Validator.Problems(request.New.Content, world.Now()) {
-		problems = append(problems, problem.String())
-	}
-	if len(problems) == 0 {
+	now := world.Now()
+	problems := rule.Validator.Judge(request.New.Content, now, now).String()
+	if problems == "" {
 		return Verdict{}, false
 	}
-	return refuse(rule, ReasonInvalidContent, invalidContentMessage(rule, request.Object(), strings.Join(problems, "; "))), true
+	return refuse(rule, ReasonInvalidContent, invalidContentMessage(rule, request.Object(), problems)), true
 }
 
 func invalidContentMessage(rule spec.Rule, object, problems string) string {

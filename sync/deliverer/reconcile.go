@@ -3,19 +3,16 @@ package deliverer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/sync/delivery"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/spec"
-	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
 // work is one reconcile of one history.
@@ -78,14 +75,14 @@ func (w *work) steps(exists bool) []func(context.Context) (done bool, err error)
 	case w.rule.Suspended:
 		return nil
 	case !w.rule.KeepsHistory() && exists:
-		return []func(context.Context) (bool, error){w.takeOver, w.requests, w.approved, w.forget}
+		return []func(context.Context) (bool, error){w.takeOver, w.requests, w.release, w.forget}
 	case !w.rule.KeepsHistory():
 		return []func(context.Context) (bool, error){w.forget}
 	case !exists:
 		return nil
 	default:
 		return []func(context.Context) (bool, error){
-			w.takeOver, w.requests, w.baseline, w.record, w.approved, w.unpin, w.supersede, w.withoutStages, w.advance, w.prune,
+			w.takeOver, w.requests, w.baseline, w.record, w.noteApproval, w.release, w.unpin, w.supersede, w.withoutStages, w.advance, w.prune,
 		}
 	}
 }
@@ -150,10 +147,8 @@ func (w *work) requests(ctx context.Context) (bool, error) {
 	if w.rule.Suspended {
 		changed, refused = nil, errSuspended
 	}
-	for _, revision := range changed {
-		if err := w.update(ctx, revision); err != nil {
-			return true, err
-		}
+	if err := w.updateAll(ctx, changed); err != nil {
+		return true, err
 	}
 	w.reportRequest(request, refused)
 	if refused != nil {
@@ -173,109 +168,12 @@ func (w *work) answer(ctx context.Context, request delivery.Request) {
 	}
 }
 
-// baseline records what the clones have as delivered, if no delivered revision is kept and
-// they have something else than the source: there is something to go back to.
-func (w *work) baseline(ctx context.Context) (bool, error) {
-	if w.history.Stable() != nil || w.rule.Stages == nil {
-		return false, nil
-	}
-	held := w.Reader.OtherPayloads(w.rule, w.source)
-	if len(held) != 1 {
-		return false, nil
-	}
-	clone, err := w.Writer.Get(ctx, held[0].Ref())
-	if err != nil || clone == nil || clone.ResourceVersion != held[0].ResourceVersion {
-		w.queue.After(w.key, judgeDelay) // the cache will show it
-		return true, err
-	}
-	had := plan.AsSource(w.rule, w.source, clone)
-	return true, w.store.Create(ctx, had, revisions.Revision{
-		Number: w.free, Rule: w.rule.Name, Source: w.key.Source, Verdict: revisions.Delivered,
-		Reason: "what the clones had when their delivery began",
-	})
-}
-
-// record records the source's content, if it is new. Content that was rejected before other
-// revisions is recorded as rejected again: a person asks for the newest one.
-func (w *work) record(ctx context.Context) (bool, error) {
-	if w.current != nil && (w.current.Verdict != revisions.Rejected || w.current == w.history.Newest()) {
-		return false, nil
-	}
-	edit := delivery.Edit{
-		Rule: w.rule.Name, Source: w.key.Source, EditedBy: w.source.LastEditor(), At: w.now(),
-		Content: w.source.Content, Digests: w.source.Digests, Keys: w.rule.Target.Keys, Delivery: w.source.Annotations[mark.Delivery],
-		Invalid: survey.InvalidAt(w.rule.Validator, w.source.Content, w.now()),
-	}
-	if before := w.Reader.Revisions.RejectedBefore(w.key, w.source.Content, w.source.Digests); before != nil {
-		edit.Rejected = fmt.Sprintf("rule %s rejected its content as revision %d; `headwater retry %s` delivers it", before.Rule, before.Number, w.rule.Name)
-	}
-	if w.rule.Stages != nil {
-		edit.AllowAllAtOnce = *w.rule.Delivery.AllowAllAtOnce
-	}
-	lacks := w.Reader.Emptied(w.rule, w.source)
-	if edit.Unclear = w.unclear(); lacks.What != "" {
-		edit.Unclear = fmt.Sprintf("the source has %s; its clones get that once you run `headwater approve %s`", lacks.What, w.rule.Name)
-	}
-	revision := delivery.Next(w.history, edit, w.rule.Stages)
-	revision.Number = w.free
-	if revision.Verdict == revisions.Held {
-		revision.Emptied = lacks.ID
-	}
-	if err := w.store.Create(ctx, w.source, revision); err != nil {
-		return true, err
-	}
-	w.reportRecorded(revision)
-	return true, nil
-}
-
-// unclear returns why nobody knows whether the source's content may be delivered; empty if
-// that is known.
-func (w *work) unclear() string {
-	foreign := len(w.history) == 0 && w.Reader.Revisions.HasForeign(w.key)
-	if w.history.Stable() != nil || w.rule.Stages == nil && !foreign {
-		return ""
-	}
-	why, others := "", len(w.Reader.OtherPayloads(w.rule, w.source))
-	switch {
-	case others > 0 && foreign:
-		why = "the recorded revisions are of another digest key, so it is not known whether it was rejected or rolled back"
-	case others > 1:
-		why = "the clones of the source differ, so it is not known what to go back to"
-	default:
-		return ""
-	}
-	return fmt.Sprintf("%s; `headwater retry %s` delivers it", why, w.rule.Name)
-}
-
-// approved begins the delivery of what an emptied source has, once a user approved it.
-func (w *work) approved(ctx context.Context) (bool, error) {
-	if _, approved := w.Reader.HeldEmptied(w.current); !approved {
-		return false, nil
-	}
-	retry := delivery.Request{Verb: delivery.Retry, Revision: w.current.Number}
-	changed, err := w.Reader.Apply(w.rule, w.history, w.current, retry, w.now())
-	if err != nil {
-		return false, nil //nolint:nilerr // it stays held, and whoever asks for a retry is told why
-	}
-	for _, revision := range changed {
-		if err := w.update(ctx, revision); err != nil {
-			return true, err
-		}
-	}
-	return true, nil
-}
-
 // unpin ends a rollback to an older revision.
 func (w *work) unpin(ctx context.Context) (bool, error) {
 	if w.history.Pinned() == nil || !w.history.EndsRollback(w.current) {
 		return false, nil
 	}
-	for _, changed := range w.history.EndRollback(w.current) {
-		if err := w.update(ctx, changed); err != nil {
-			return true, err
-		}
-	}
-	return true, nil
+	return true, w.updateAll(ctx, w.history.EndRollback(w.current))
 }
 
 // supersede ends the delivery of every revision that the source no longer has.
@@ -310,6 +208,16 @@ func (w *work) prune(ctx context.Context) (bool, error) {
 		}
 	}
 	return len(surplus) > 0, nil
+}
+
+// updateAll updates in order, so that a crash in between leaves what can go on.
+func (w *work) updateAll(ctx context.Context, changed []revisions.Revision) error {
+	for _, revision := range changed {
+		if err := w.update(ctx, revision); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // update writes what is known of a revision's delivery.

@@ -80,6 +80,8 @@ func NotPassed(revision *revisions.Revision) bool {
 func opened(in *stages.Stages, candidate *revisions.Revision, stage int) bool {
 	name := in.Name(stage)
 	switch {
+	case candidate.Stage == "": // held before it came to any
+		return false
 	case candidate.HasPassed(in, stage):
 		return true
 	case name != candidate.Stage && !candidate.AllAtOnce:

@@ -26,6 +26,7 @@ func TestWhichRevisionANamespaceGets(t *testing.T) {
 		return []*revisions.Revision{stable, revision(2, revisions.Superseded, change...), revision(3, revisions.Delivering)}
 	}
 	allAtOnce := func(r *revisions.Revision) { r.AllAtOnce, r.Passed = true, nil }
+	inNoStage := func(r *revisions.Revision) { r.Stage, r.Passed = "", nil }
 	for sentence, test := range map[string]struct {
 		history    []*revisions.Revision
 		stage, has int
@@ -59,6 +60,8 @@ func TestWhichRevisionANamespaceGets(t *testing.T) {
 		"a clone of a revision that is not kept, or of no content of ours": {[]*revisions.Revision{revision(5, revisions.Delivered), revision(9, revisions.Delivering)}, rest, 3, 5},
 		"a held candidate stays where it is":                               {[]*revisions.Revision{stable, revision(2, revisions.Held)}, canary, 2, 2},
 		"a held candidate goes no further":                                 {[]*revisions.Revision{stable, revision(2, revisions.Held)}, half, 1, 1},
+		"a held candidate that came to no stage":                           {[]*revisions.Revision{stable, revision(2, revisions.Held, inNoStage)}, canary, 1, 1},
+		"one that skips the stages then":                                   {[]*revisions.Revision{stable, revision(2, revisions.Held, inNoStage, allAtOnce)}, canary, 1, 1},
 		"a candidate in the last stage":                                    {candidate(inStage("rest")), rest, 1, 2},
 		"a stage that the configuration no longer has":                     {candidate(inStage("gone")), half, 1, 1},
 		"somebody rolled back":                                             {[]*revisions.Revision{revision(1, revisions.Delivered, pinned), revision(2, revisions.Delivered)}, canary, 2, 1},

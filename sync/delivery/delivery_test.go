@@ -167,6 +167,7 @@ func TestWhatAPersonMayAsk(t *testing.T) {
 		"resume what is not paused":              {delivery.Request{Verb: delivery.Resume, Revision: 4}, history(), nil, "revision 4 is Delivering, so there is nothing to resume"},
 		"roll the candidate back":                {delivery.Request{Verb: delivery.Rollback, Revision: 4}, history(), map[int]revisions.Verdict{4: revisions.Rejected}, ""},
 		"go back to an older revision":           {delivery.Request{Verb: delivery.Rollback, To: 1}, history(), map[int]revisions.Verdict{1: revisions.Delivered, 4: revisions.Rejected}, ""},
+		"retry to an older revision":             {delivery.Request{Verb: delivery.Retry, Revision: 99, To: 1}, history(), map[int]revisions.Verdict{1: revisions.Delivered, 4: revisions.Rejected}, ""},
 		"go back to one that is not kept":        {delivery.Request{Verb: delivery.Rollback, To: 9}, history(), nil, "revision 9 is not kept"},
 		"retry what was rejected last":           {delivery.Request{Verb: delivery.Retry, Revision: 2}, history()[:2], map[int]revisions.Verdict{2: revisions.Delivering}, ""},
 		"retry what was rejected long ago":       {delivery.Request{Verb: delivery.Retry, Revision: 2}, history(), nil, "revision 2 is Rejected"},
@@ -204,6 +205,16 @@ func TestWhatAPersonMayAsk(t *testing.T) {
 			}
 			require.Equal(t, test.want, got)
 		})
+	}
+}
+
+func TestWhatSkipsTheStagesDoesSoOnceItIsReleased(t *testing.T) {
+	for stage, allAtOnce := range map[string]bool{"canary": false, "rest": true} {
+		held := revision(2, revisions.Held, func(r *revisions.Revision) { r.Stage, r.Passed, r.AllAtOnce = "", nil, allAtOnce })
+		history := revisions.NewHistory([]*revisions.Revision{revision(1, revisions.Delivered), held})
+		changed, err := delivery.Request{Verb: delivery.Retry, Revision: 2}.Apply(stagesOf(t, nil), history, held, birth)
+		require.NoError(t, err)
+		require.Equal(t, []any{stage, allAtOnce}, []any{changed[0].Stage, changed[0].AllAtOnce})
 	}
 }
 

@@ -83,7 +83,7 @@ func (r Request) What() string {
 // Delivers returns the number of the revision whose content the request brings to
 // clones that do not have it; 0 if there is none.
 func (r Request) Delivers() int {
-	if r.Verb == Retry || r.Verb == Promote {
+	if r.To == 0 && (r.Verb == Retry || r.Verb == Promote) {
 		return r.Revision
 	}
 	return r.To
@@ -180,7 +180,7 @@ func retry(r *revisions.Revision, in *stages.Stages, newest bool, now time.Time)
 		return false
 	case r.Verdict == revisions.Held:
 		r.Verdict = revisions.Delivering
-		r.Enter(cmp.Or(r.Stage, in.Name(0)), now)
+		r.Enter(cmp.Or(r.Stage, in.Name(firstLeft(in, r))), now)
 		return true
 	case r.Verdict == revisions.Rejected && newest:
 		r.Verdict, r.AllAtOnce, r.Passed, r.Evidence, r.EvidenceUnread = revisions.Delivering, false, nil, revisions.Evidence{}, nil

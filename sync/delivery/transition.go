@@ -33,6 +33,9 @@ type Edit struct {
 	Rejected string
 	// Unclear is why nobody knows whether it may be delivered; empty if that is known.
 	Unclear string
+	// Emptied and HeldUntil are those of the revision.
+	Emptied   string
+	HeldUntil time.Time
 }
 
 // Next returns the revision that records an edit. A first revision is delivered at once
@@ -41,7 +44,7 @@ type Edit struct {
 func Next(history revisions.History, edit Edit, in *stages.Stages) revisions.Revision {
 	revision := revisions.Revision{
 		Number: 1, Rule: edit.Rule, Source: edit.Source, EditedBy: edit.EditedBy, Recorded: edit.At, Verdict: revisions.Delivered,
-		AllAtOnceValue: edit.Delivery, Content: edit.Content, Digests: edit.Digests,
+		AllAtOnceValue: edit.Delivery, Emptied: edit.Emptied, HeldUntil: edit.HeldUntil, Content: edit.Content, Digests: edit.Digests,
 	}
 	newest, stable := history.Newest(), history.Base()
 	if newest != nil {
@@ -50,20 +53,26 @@ func Next(history revisions.History, edit Edit, in *stages.Stages) revisions.Rev
 	if in != nil && stable != nil {
 		revision.ChangedKeys = changedKeys(stable, &revision, edit.Keys)
 	}
+	allAtOnce := in != nil && stable != nil && edit.skipsStages(newest)
 	switch {
 	case edit.Invalid != "":
 		revision.Verdict, revision.Reason = revisions.Rejected, edit.Invalid
 	case edit.Rejected != "":
 		revision.Verdict, revision.Reason = revisions.Rejected, edit.Rejected
 	case edit.Unclear != "":
-		revision.Verdict, revision.Reason = revisions.Held, edit.Unclear // in no stage, so that nobody gets it
+		revision.Verdict, revision.Reason, revision.AllAtOnce = revisions.Held, edit.Unclear, allAtOnce // in no stage, so that nobody gets it
 	case in == nil:
 	case stable != nil:
-		revision.Verdict = revisions.Delivering
-		revision.AllAtOnce = edit.AllowAllAtOnce && isAllAtOnce(edit.Delivery) && newest.AllAtOnceValue != edit.Delivery
+		revision.Verdict, revision.AllAtOnce = revisions.Delivering, allAtOnce
 		revision.Enter(in.Name(firstLeft(in, &revision)), edit.At)
 	}
 	return revision
+}
+
+// skipsStages reports whether the source asks to skip the stages, may do so, and did not ask
+// with newest already.
+func (e Edit) skipsStages(newest *revisions.Revision) bool {
+	return e.AllowAllAtOnce && isAllAtOnce(e.Delivery) && newest.AllAtOnceValue != e.Delivery
 }
 
 // isAllAtOnce reports whether the annotation of a source asks to skip the stages. Text

@@ -36,6 +36,7 @@ func TestAnEditIsRecordedWithAVerdict(t *testing.T) {
 		"the annotation of the edit before":        {[]*revisions.Revision{leakedBefore}, leaked, in, revisions.Delivering, "canary", 2},
 		"AllAtOnce is not allowed":                 {[]*revisions.Revision{stable}, func(e *delivery.Edit) { e.Delivery = mark.AllAtOnce }, in, revisions.Delivering, "canary", 2},
 		"a leaked credential that was rejected":    {[]*revisions.Revision{stable}, func(e *delivery.Edit) { leaked(e); e.Rejected = "by rule old" }, in, revisions.Rejected, "", 2},
+		"a leaked credential that has to wait":     {[]*revisions.Revision{stable}, func(e *delivery.Edit) { leaked(e); e.Unclear = "not valid yet" }, in, revisions.Held, "", 2},
 		"what is not valid is never delivered":     {[]*revisions.Revision{stable}, func(e *delivery.Edit) { e.Invalid = "no YAML" }, in, revisions.Rejected, "", 2},
 		"a rule without stages follows it":         {[]*revisions.Revision{revision(4, revisions.Delivered)}, nil, nil, revisions.Delivered, "", 5},
 		"numbers go on after what was rejected":    {[]*revisions.Revision{stable, revision(7, revisions.Rejected)}, nil, in, revisions.Delivering, "canary", 8},
@@ -51,7 +52,8 @@ func TestAnEditIsRecordedWithAVerdict(t *testing.T) {
 			require.Equal(t, test.stage, next.Stage)
 			require.Equal(t, test.number, next.Number)
 			require.Equal(t, edit.Invalid+edit.Rejected+edit.Unclear, next.Reason)
-			require.Equal(t, test.stage == "rest", next.AllAtOnce)
+			skips := test.stage == "rest" || next.Verdict == revisions.Held && edit.AllowAllAtOnce
+			require.Equal(t, skips, next.AllAtOnce)
 		})
 	}
 }

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"time"
+
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -54,6 +56,7 @@ const (
 	OtherRule          Reason = "OtherRule"
 	MassRemoval        Reason = "MassRemoval"
 	NotRecorded        Reason = "NotRecorded"
+	NameFree           Reason = "NameFree"
 	Suspended          Reason = "Suspended"
 )
 
@@ -64,6 +67,8 @@ type Decision struct {
 	Message string
 	// Desired is the object that Create, Update and Recreate write.
 	Desired *object.Full
+	// Until is when a hold ends by itself; zero if it does not.
+	Until time.Time
 }
 
 // Writes reports whether the decision writes to the API server.

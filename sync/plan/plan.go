@@ -161,7 +161,11 @@ func (s State) heldContent(candidate Candidate) *Decision {
 		}
 	}
 	if candidate.Invalid != "" && !s.hasContentOf(candidate) {
-		return hold(Invalid, fmt.Sprintf("the source's %s; its clones stay as they are", candidate.Invalid))
+		held := hold(Invalid, fmt.Sprintf("the source's %s; its clones stay as they are", candidate.Invalid))
+		if held.Until = candidate.ValidFrom; !held.Until.IsZero() {
+			held.Message += " until then"
+		}
+		return held
 	}
 	if candidate.Emptied != "" && !s.hasContentOf(candidate) {
 		return hold(SourceEmptied, fmt.Sprintf("the source has %s; its clones stay as they are, and none is created, until there is a value or "+

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"slices"
+	"time"
+
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -32,6 +35,8 @@ type Candidate struct {
 	// Invalid says why the source's content fails the rule's checks; empty if it
 	// passes. It contains nothing of the content.
 	Invalid string
+	// ValidFrom is when it passes by itself; zero if it does not.
+	ValidFrom time.Time
 }
 
 // State is everything that Plan decides on for one target: the observed objects,
@@ -64,6 +69,14 @@ type State struct {
 func (s State) NeedsFound() bool {
 	return s.Clone == nil && s.Taken && s.Found == nil && len(s.Candidates) > 0 &&
 		(s.MadeByUs || s.Candidates[0].Rule.OnConflict != spec.ConflictSkip)
+}
+
+// MayWrite reports whether rule may give the target its content, now or once a rule that goes
+// first does not want it.
+func (s State) MayWrite(rule *spec.Rule) bool {
+	isForeign := s.Clone == nil && s.Taken && !s.MadeByUs
+	return slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.Rule == rule }) &&
+		(!isForeign || rule.OnConflict == spec.ConflictOverwrite)
 }
 
 // clone returns the clone, even if it lost its marks; nil if it was not read.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestTheOwnerOfACloneIsInformedOfUndoneEditsOnceAnHour(t *testing.T) {
-	tracker, now := progress.NewTracker(), time.Unix(1_800_000_000, 0)
+	tracker, now := progress.NewTracker(0), time.Unix(1_800_000_000, 0)
 	clone := func(i int) object.Ref {
 		return object.Ref{Kind: object.Secret, Namespace: fmt.Sprint("team-", i), Name: "shared"}
 	}

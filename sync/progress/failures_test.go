@@ -14,7 +14,7 @@ import (
 )
 
 func TestTheLongestFailuresAreNamedFirst(t *testing.T) {
-	now, targets, tracker := time.Unix(1000, 0), synctest.Targets(0, 3), progress.NewTracker()
+	now, targets, tracker := time.Unix(1000, 0), synctest.Targets(0, 3), progress.NewTracker(0)
 	record := func(target object.Ref, err error, after time.Duration) {
 		tracker.Record(progress.Outcome{State: plan.State{Target: target}, Rule: "blog", Err: err}, now.Add(after))
 	}

@@ -38,7 +38,7 @@ func repair(t *testing.T, tracker *progress.Tracker, namespace string, now time.
 }
 
 func TestRepairsOfOneCloneSlowDown(t *testing.T) {
-	f, target, other := progress.NewTracker(), repaired(t, "team-a").Target, repaired(t, "team-b").Target
+	f, target, other := progress.NewTracker(0), repaired(t, "team-a").Target, repaired(t, "team-b").Target
 	now := time.Unix(1000, 0)
 	for range quickRepairs {
 		require.Zero(t, f.RepairWait(target, now), "the first are made at once")
@@ -72,7 +72,7 @@ func TestRepairsOfOneCloneSlowDown(t *testing.T) {
 func TestFewRepairsNeverWait(t *testing.T) {
 	for sentence, every := range map[string]time.Duration{"now and then": time.Minute, "each third of a minute": 20 * time.Second} {
 		t.Run(sentence, func(t *testing.T) {
-			f, now := progress.NewTracker(), time.Unix(1000, 0)
+			f, now := progress.NewTracker(0), time.Unix(1000, 0)
 			for range 100 {
 				repair(t, f, "team-a", now)
 				require.Zero(t, f.RepairWait(repaired(t, "team-a").Target, now))
@@ -83,7 +83,7 @@ func TestFewRepairsNeverWait(t *testing.T) {
 }
 
 func TestAFightIsShownWhileARepairIsDue(t *testing.T) {
-	f, now, target := progress.NewTracker(), time.Unix(1000, 0), repaired(t, "team-a").Target
+	f, now, target := progress.NewTracker(0), time.Unix(1000, 0), repaired(t, "team-a").Target
 	for range quickRepairs {
 		repair(t, f, "team-a", now)
 	}
@@ -102,7 +102,7 @@ func TestAnUnlabelledCloneIsRememberedForOneVersion(t *testing.T) {
 	target := synctest.Targets(0, 1)[0]
 	found := object.NewDigested(metav1.ObjectMeta{ResourceVersion: "7"}, object.Common{})
 	refused := plan.State{Target: target, Found: found, Taken: true, MadeByUs: true}
-	tracker := progress.NewTracker()
+	tracker := progress.NewTracker(0)
 	tracker.NoteFound(refused, plan.Decision{Action: plan.Refuse})
 	require.Equal(t, found, tracker.Found(target, "7"))
 	require.Nil(t, tracker.Found(target, "8"))

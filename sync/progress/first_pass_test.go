@@ -18,7 +18,7 @@ func TestAFirstPassIsSummedUp(t *testing.T) {
 		return object.Ref{Kind: object.Secret, Namespace: namespace, Name: "s"}
 	}
 	now := time.Unix(100, 0)
-	pass := progress.NewTracker()
+	pass := progress.NewTracker(0)
 	note := func(target object.Ref, action plan.Action, exists bool, err error) {
 		state := plan.State{Target: target}
 		if exists {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestNoTimeIsKeptOfWhatIsRight(t *testing.T) {
-	tracker, now, target := progress.NewTracker(), time.Unix(1000, 0), synctest.Targets(0, 2)
+	tracker, now, target := progress.NewTracker(0), time.Unix(1000, 0), synctest.Targets(0, 2)
 	behind := func(target object.Ref) survey.CloneStatus {
 		return survey.CloneStatus{Rule: "blog", Target: target, Status: survey.Behind, Decision: plan.Decision{Action: plan.Update}}
 	}

@@ -37,7 +37,7 @@ func TestASpreadEndsWithItsLastClone(t *testing.T) {
 	key, now7 := claimed(t, "7")
 	_, now6 := claimed(t, "6")
 	targets, began := synctest.Targets(0, 4), time.Unix(1000, 0)
-	s := progress.NewTracker()
+	s := progress.NewTracker(0)
 	s.BeginPropagation(key, "7", targets, began)
 
 	first := observe(s, targets[0], now7, true, false, began.Add(time.Second))
@@ -60,7 +60,7 @@ func TestANewChangeTakesTheOldOnesPlace(t *testing.T) {
 	key, now7 := claimed(t, "7")
 	_, now8 := claimed(t, "8")
 	targets, now := synctest.Targets(0, 1), time.Unix(1000, 0)
-	s := progress.NewTracker()
+	s := progress.NewTracker(0)
 	s.BeginPropagation(key, "7", targets, now)
 	s.BeginPropagation(key, "8", targets, now.Add(time.Second))
 	require.Empty(t, observe(s, targets[0], now7, true, false, now))

@@ -11,7 +11,7 @@ import (
 
 func TestRemovalsBeyondTenOfARuleAndMinuteAreCountedTogether(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	tracker := progress.NewTracker()
+	tracker := progress.NewTracker(0)
 	for nth := 1; nth <= 13; nth++ {
 		require.Equal(t, nth, tracker.NoteRemoval("many", begin.Add(time.Duration(nth-1)*time.Second)))
 	}

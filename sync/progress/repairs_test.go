@@ -87,7 +87,7 @@ func TestAHealIsAWriteToWhatWasRight(t *testing.T) {
 
 func TestAPlaceThatNobodyChangedIsNotHealed(t *testing.T) {
 	state := plantest.StateOf(synctest.Rule(t, nil), synctest.Source(t, nil), &plan.Namespace{Name: "team-a"})
-	clone, removed := plantest.CloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a"), progress.NewTracker()
+	clone, removed := plantest.CloneOf(t, state.Candidates[0].Rule, state.Candidates[0].Source, "team-a"), progress.NewTracker(0)
 	removed.Settle(progress.Outcome{State: state, Decision: plan.Decision{Action: plan.Remove}}, progress.ExternalChange{}, time.Unix(1000, 0))
 	removed.NoteChange(clone)
 	for sentence, since := range map[string]progress.ExternalChange{
@@ -113,7 +113,7 @@ func TestAChangeIsKnownUntilItsOutcomeIs(t *testing.T) {
 	for _, drifted := range versions[:3] {
 		drifted.Digests = nil
 	}
-	target, c := state.Target, progress.NewTracker()
+	target, c := state.Target, progress.NewTracker(0)
 	written, waits := plan.Decision{Action: plan.Update}, plan.Decision{Action: plan.Leave, Reason: plan.CloneTerminating}
 	settle := func(seen progress.ExternalChange, decision plan.Decision) bool {
 		_, repaired := c.Settle(progress.Outcome{State: state, Decision: decision}, seen, time.Unix(1000, 0))
@@ -146,7 +146,7 @@ func TestAChangeIsKnownUntilItsOutcomeIs(t *testing.T) {
 
 // changes returns what a tracker knows after a clone was changed from each of these.
 func changes(was ...*object.Digested) progress.ExternalChange {
-	tracker := progress.NewTracker()
+	tracker := progress.NewTracker(0)
 	for _, clone := range was {
 		tracker.NoteChange(clone)
 	}

@@ -41,15 +41,20 @@ type Tracker struct {
 	editsPruned time.Time
 	// removals are those of each rule within the latest RemovalsInterval.
 	removals map[string]removals
+	// names holds the targets whose name an object of somebody else has, or had, with when it
+	// was found to be gone; zero while it is there. nameStaysFree is how long no clone takes it.
+	names         map[object.Ref]time.Time
+	nameStaysFree time.Duration
 }
 
-// NewTracker returns an empty Tracker.
-func NewTracker() *Tracker {
+// NewTracker returns an empty Tracker. nameStaysFree is NameStaysFree, but for tests.
+func NewTracker(nameStaysFree time.Duration) *Tracker {
 	return &Tracker{
 		failures: map[object.Ref]failure{}, due: map[object.Ref]time.Time{}, changes: map[object.Ref]ExternalChange{},
 		fights: map[object.Ref]fight{}, unlabelled: map[object.Ref]*object.Digested{}, propagations: map[PropagationKey]*ongoing{},
 		completed: map[string]Completed{}, raised: map[object.Ref][]unique.Handle[EventKey]{}, raisers: map[unique.Handle[EventKey]]int{},
 		edited: map[object.Ref]time.Time{}, removals: map[string]removals{},
+		names: map[object.Ref]time.Time{}, nameStaysFree: nameStaysFree,
 	}
 }
 
@@ -86,13 +91,14 @@ func (t *Tracker) Record(o Outcome, now time.Time) []Arrival {
 }
 
 // Mark returns cloneStatus with what this process remembers of the due write: that
-// another client keeps undoing it, or that it failed.
+// another client keeps undoing it, that it failed, or that it leaves a name free.
 func (t *Tracker) Mark(cloneStatus survey.CloneStatus, now time.Time) survey.CloneStatus {
 	if !cloneStatus.Decision.Writes() {
 		return cloneStatus
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	cloneStatus.Decision = t.leaveName(cloneStatus.Target, cloneStatus.Decision, now)
 	return t.markFailed(t.markFought(cloneStatus, now))
 }
 

@@ -44,7 +44,7 @@ func (o *Reader) assign(candidate plan.Candidate, target object.Ref, namespace *
 	if rule.Stages != nil || revision.Pinned == "" {
 		candidate.Revision = revision.Number
 	}
-	candidate.Invalid, candidate.Emptied = "", "" // what is not valid was recorded as rejected, and what is emptied as held
+	candidate.Invalid = "" // what is not valid was recorded as rejected
 	return candidate, revision
 }
 
@@ -100,13 +100,13 @@ func (o *Reader) Apply(rule *spec.Rule, history revisions.History, current *revi
 		return changed, err
 	}
 	revision := history.Numbered(request.Delivers())
-	if held, approved := o.HeldEmptied(revision); held && !approved {
-		return nil, fmt.Errorf("revision %d is of an emptied source; run `headwater approve %s`", revision.Number, rule.Name)
+	if lacks := o.RevisionLacks(rule, revision); lacks.What != "" && revision.Verdict != revisions.Delivered && revision.Verdict != revisions.Delivering {
+		return nil, fmt.Errorf("revision %d has %s; run `headwater approve %s`", revision.Number, lacks.What, rule.Name)
 	}
 	if rule.Validator == nil {
 		return changed, nil
 	}
-	if invalid := problemsOf(rule.Validator, revision.Content, now); invalid != "" {
+	if invalid := rule.Validator.Judge(revision.Content, now, now).String(); invalid != "" {
 		return nil, fmt.Errorf("revision %d is not valid: %s", revision.Number, invalid)
 	}
 	return changed, nil

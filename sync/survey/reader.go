@@ -41,7 +41,9 @@ type Reader struct {
 	Failure func(target object.Ref) string
 	// latest is the index of the most recently used rule set.
 	latest atomic.Pointer[ruleIndex]
-	// verdicts holds what Invalid returned, by checkedVersion.
+	// Now is the time that a certificate is judged at.
+	Now func() time.Time
+	// verdicts holds what Judge returned, by checkedVersion.
 	verdicts *lru.Cache
 	// wantedOf holds what wanted returned, by wantedKey.
 	wantedOf *lru.Cache
@@ -78,7 +80,7 @@ func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *infor
 		return nil, err
 	}
 	return &Reader{
-		Live: live, Caches: caches, Revisions: recorded, verdicts: lru.New(maxVerdicts), wantedOf: lru.New(maxWanted),
+		Live: live, Caches: caches, Revisions: recorded, Now: time.Now, verdicts: lru.New(maxVerdicts), wantedOf: lru.New(maxWanted),
 		Approvals: &approvals{approved, time.Now}, Requests: &requests{requested}, Removals: &removals{removed, time.Now},
 	}, nil
 }
@@ -154,13 +156,18 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 func (o *Reader) candidate(candidate plan.Candidate, source *object.Full, target object.Ref, namespace *plan.Namespace) plan.Candidate {
 	rule := candidate.Rule
 	candidate.Source = source
-	candidate.Emptied = o.Emptied(rule, source).What
-	candidate.Invalid = o.Invalid(rule.Validator, source)
+	verdict := o.Judge(rule.Validator, source)
+	candidate.Invalid, candidate.ValidFrom = verdict.String(), verdict.ValidFrom
 	var revision *revisions.Revision
 	if rule.KeepsHistory() || o.Revisions.Any(rule.Name) {
 		candidate, revision = o.assign(candidate, target, namespace)
 	}
 	candidate.Wanted = o.wanted(candidate, source, revision)
+	lacks := candidate.Wanted.Lacks
+	released := revision != nil && revision.Emptied == lacks.ID // as approved when it was delivered
+	if !released && !o.approves(rule.Name, candidate.Ref, lacks) {
+		candidate.Emptied = lacks.What
+	}
 	return candidate
 }
 
@@ -278,12 +285,13 @@ func (o *Reader) ruleInForce(name string) spec.Rule {
 
 // newSources returns the sources of a selector that can replace others now.
 func (o *Reader) newSources(base rules.Base, now time.Time) (came []plan.Came) {
-	if !base.BySelector() {
+	rule, inForce := o.Live.Load().Named(base.Name)
+	if !inForce || !base.BySelector() {
 		return nil
 	}
 	sources, _ := o.Caches.Sources.Of(base)
 	for _, source := range sources {
-		if now.Sub(source.CreationTimestamp.Time) <= plan.ReplacedWithin && source.DeletionTimestamp == nil && !source.Content.Empty() {
+		if now.Sub(source.CreationTimestamp.Time) <= plan.ReplacedWithin && source.DeletionTimestamp == nil && o.Lack(rule, source).What == "" {
 			came = append(came, plan.Came{UID: source.UID, At: source.CreationTimestamp.Time})
 		}
 	}

@@ -43,6 +43,9 @@ type SourceState struct {
 	// ChangedAt is when its data was last written, by the API server's clock; zero
 	// if unknown.
 	ChangedAt time.Time
+	// Expired says which of the certificates that are cloned from it have expired since they
+	// were written; empty if none.
+	Expired string
 }
 
 // SourceStates returns the sources of base by name. A source that base names is
@@ -53,6 +56,7 @@ func (o *Reader) SourceStates(base rules.Base) []SourceState {
 		state := SourceState{Ref: ref}
 		if source, _ := o.Caches.Sources.Get(ref); source != nil {
 			state.Exists, state.Version, state.UID, state.ChangedAt = true, source.ResourceVersion, source.UID, source.ChangedAt()
+			state.Expired = o.expired(base, source)
 		}
 		states = append(states, state)
 	}

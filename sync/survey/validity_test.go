@@ -18,21 +18,21 @@ import (
 )
 
 func TestEachVersionOfASourceIsCheckedOnce(t *testing.T) {
-	reader := &Reader{verdicts: lru.New(maxVerdicts)}
+	reader := &Reader{verdicts: lru.New(maxVerdicts), Now: time.Now}
 	checks, err := validate.Compile(validate.Checks{{Key: "user", Is: validate.Regex, Pattern: "[a-z]+"}})
 	require.NoError(t, err)
 	source := synctest.Source(t, map[string]string{"user": "BLOG"})
 	source.ResourceVersion = "1"
 	const wrong = `key "user" does not match its pattern`
-	require.Equal(t, wrong, reader.Invalid(checks, source))
+	require.Equal(t, wrong, reader.Judge(checks, source).String())
 	source.Content.Data["user"] = []byte("blog")
-	require.Equal(t, wrong, reader.Invalid(checks, source), "the same version again")
+	require.Equal(t, wrong, reader.Judge(checks, source).String(), "the same version again")
 	source.ResourceVersion = "2"
-	require.Empty(t, reader.Invalid(checks, source))
+	require.Empty(t, reader.Judge(checks, source).String())
 	stricter, err := validate.Compile(validate.Checks{{Key: "user", Is: validate.JSON}})
 	require.NoError(t, err)
-	require.Equal(t, `key "user" is not valid JSON (line 1)`, reader.Invalid(stricter, source), "the same version after a change of the rule")
-	require.Empty(t, reader.Invalid(nil, source))
+	require.Equal(t, `key "user" is not valid JSON (line 1)`, reader.Judge(stricter, source).String(), "the same version after a change of the rule")
+	require.Empty(t, reader.Judge(nil, source).String())
 }
 
 func TestTheContentCountsAsOfWhenItWasWritten(t *testing.T) {

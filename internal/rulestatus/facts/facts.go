@@ -6,6 +6,7 @@ package facts
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -170,7 +171,7 @@ func (r Source) withoutClones(name string) (facts *rulestatus.Facts, sources []s
 		facts.SourceUID = sources[0].UID
 	}
 	if isSynced {
-		facts.Tolerates = syncs.Tolerates
+		facts.Tolerates, facts.Expired = syncs.Tolerates, expired(sources)
 	}
 	facts.Propagation = r.propagation(name)
 	if isProtected {
@@ -180,6 +181,16 @@ func (r Source) withoutClones(name string) (facts *rulestatus.Facts, sources []s
 		facts.Reloads, facts.Waits, facts.Unread = true, r.waits(name), r.Unread()
 	}
 	return facts, sources
+}
+
+// expired returns the first source with a certificate that has expired, and which.
+func expired(states []survey.SourceState) string {
+	for _, state := range states {
+		if state.Expired != "" {
+			return fmt.Sprintf("%s: %s", state.Ref, state.Expired)
+		}
+	}
+	return ""
 }
 
 func sourcesOf(states []survey.SourceState) (sources rulestatus.Sources, lastChange time.Time) {
@@ -279,7 +290,7 @@ func DeliveryFacts(state deliverer.State) rulestatus.DeliveryFacts {
 		}
 	case revision.Verdict == revisions.Delivering:
 		facts.State, facts.Message = stateUnderWay(revision, state.Step), state.Step.Reason
-	case state.Removed && revision.Emptied == "":
+	case state.Removed && revision.Emptied == "" && revision.HeldUntil.IsZero():
 		facts.Message += "; the rule has no delivery any more, so every namespace keeps what it has until the source is edited or somebody runs `headwater retry`"
 	}
 	return facts

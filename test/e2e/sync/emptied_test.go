@@ -2,14 +2,18 @@ package sync
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/test/lab"
 )
@@ -136,6 +140,7 @@ func TestOneEmptyValueAmongOthersGoesOn(t *testing.T) {
 // A marker has no value, and is held once.
 func TestAnApprovalIsForWhatTheSourceHas(t *testing.T) {
 	f := newFleet(newEnv(t), "marker", 3, "")
+	f.rules += newFleet(f.env, "beside", 2, "").rules // clones of the same name, in other namespaces
 	empty := map[string]string{"k": ""}
 	f.Edit("marker-src", "shared", func(s *corev1.Secret) { s.Data = map[string][]byte{"k": nil} })
 	h := f.StartAlone(f.rules)
@@ -212,9 +217,10 @@ func TestWhileASourceIsEmptiedNewClonesGetWhatWasDelivered(t *testing.T) {
 			f.Settled(h)
 			f.Stays(f.keep(f.n, "w"))
 			user := f.approver()
-			_, problem, exit := f.Command(user, "retry", f.prefix)
-			require.NotZero(t, exit)
-			require.Contains(t, problem, "headwater approve "+f.prefix)
+			f.Eventually(func(context.Context) error { // its RuleStatus may come later, if the kind was just installed
+				_, problem, exit := f.Command(user, "retry", f.prefix)
+				return lab.ErrorIf(exit == 0 || !strings.Contains(problem, "headwater approve "+f.prefix), "%s", problem)
+			})
 
 			f.approves(user)
 			f.allHave("")
@@ -236,4 +242,169 @@ func TestADeliveryStopsWhereItIsWhenItsSourceIsEmptied(t *testing.T) {
 	f.have("w", "w", "v", "v")
 	f.edit("x")
 	f.have("x", "x", "v", "v")
+}
+
+// A namespace may write its own clone, and marks in objects of its own.
+func TestNoSingleNamespaceApprovesAnEmptiedSource(t *testing.T) {
+	e := newEnv(t)
+	f, placeholder, theirs := newFleet(e, "tenant", 3, ""), newFleet(e, "placeholder", 2, ""), newFleet(e, "owned", 2, "onConflict: Overwrite")
+	h := f.StartAlone(f.rules + theirs.rules)
+	f.allHave("v")
+	theirs.allHave("v")
+	theirs.edit("")
+	f.HasMetric(h, 2, "headwater_sync_clones", map[string]string{"rule": "owned", "state": "held"})
+	require.NoError(t, e.Admin.CoreV1().Secrets(theirs.name(1)).Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.Create(theirs.name(1), lab.Secret(theirs.name(1), "shared", map[string]string{"k": "theirs"}))
+	theirs.Edit(theirs.name(0), "shared", func(s *corev1.Secret) { s.Data["k"] = nil })
+	f.edit("")
+	f.HasMetric(h, 3, "headwater_sync_clones", map[string]string{"rule": "tenant", "state": "held"})
+	f.Edit(f.name(2), "shared", func(s *corev1.Secret) { s.Data["k"] = nil })
+	f.HasMetric(h, 2, "headwater_sync_clones", map[string]string{"rule": "tenant", "state": "held"})
+	h.Stop()
+
+	placeholder.edit("")
+	forged := f.Get(f.name(2), "shared").DeepCopy()
+	forged.ObjectMeta = metav1.ObjectMeta{Name: "shared", Namespace: placeholder.name(1), Labels: forged.Labels, Annotations: forged.Annotations}
+	forged.Annotations[mark.Rule] = "placeholder"
+	forged.Annotations[mark.Source] = strings.ReplaceAll(forged.Annotations[mark.Source], "tenant-src", "placeholder-src")
+	forged.Annotations = mark.WithPlace(forged.Annotations, forged)
+	e.Create(placeholder.name(1), forged)
+
+	renamed := strings.Replace(f.rules, "- name: tenant\n", "- name: renamed\n", 1)
+	h = e.StartAlone(renamed + placeholder.rules + theirs.rules)
+	e.HasMetric(h, 2, "headwater_sync_clones", map[string]string{"rule": "renamed", "state": "held"})
+	e.HasMetric(h, 1, "headwater_sync_clones", map[string]string{"rule": "placeholder", "state": "held"})
+	lost := func(ctx context.Context) error {
+		return errors.Join(f.keep(2, "v")(ctx), placeholder.hasNo(placeholder.name(0))(ctx), lab.SameData(e.Get(theirs.name(1), "shared"), map[string]string{"k": "theirs"}))
+	}
+	e.Holds(8*time.Second, lost) // what nobody lacks is approved after 5 s
+}
+
+func TestAnApprovalEndsWithTheValueThatComesAfterIt(t *testing.T) {
+	for sentence, sync := range map[string]string{"of a rule": "", "of a rule that keeps history": "history: 4"} {
+		t.Run(sentence, func(t *testing.T) {
+			f := newFleet(newEnv(t), "outlived"+strings.TrimSuffix(sync, ": 4"), 2, sync)
+			h := f.StartAlone(f.rules)
+			user := f.approver()
+			f.allHave("v")
+			f.edit("")
+			f.approves(user)
+			f.allHave("")
+			f.edit("w")
+			f.allHave("w")
+			h.Kill() // before anything is withdrawn that need not be
+			f.edit("")
+			h = f.StartAlone(f.rules)
+			if sync == "" {
+				f.HasMetric(h, 2, "headwater_sync_clones", map[string]string{"rule": f.prefix, "state": "held"})
+			} else {
+				f.verdict(4, revisions.Held)
+			}
+			f.Stays(f.keep(2, "w"))
+		})
+	}
+}
+
+func TestNoRequestDeliversAnEmptiedRevision(t *testing.T) {
+	f := newStaged(t, "roundabout", "", "")
+	f.StartAlone(f.rules)
+	user := f.approver()
+	f.allHave("v")
+	f.edit("")
+	f.verdict(2, revisions.Held)
+	f.Eventually(func(context.Context) error { // its RuleStatus may come later, if the kind was just installed
+		_, problem, exit := f.Command(user, "rollback", "roundabout")
+		return lab.ErrorIf(exit != 0, "%s", problem)
+	})
+	f.verdict(2, revisions.Rejected)
+	_, problem, exit := f.Command(user, "retry", "roundabout")
+	require.NotZero(t, exit)
+	require.Contains(t, problem, "headwater approve roundabout")
+	f.Stays(f.keep(4, "v"))
+	f.approves(user)
+	f.Eventually(func(context.Context) error {
+		_, problem, exit := f.Command(user, "retry", "roundabout")
+		return lab.ErrorIf(exit != 0, "%s", problem)
+	})
+	f.allHave("")
+}
+
+func TestOtherKeysOfARuleCountAsTheyAreNow(t *testing.T) {
+	f := newStaged(t, "rekeyed", "", "")
+	f.Edit("rekeyed-src", "shared", func(s *corev1.Secret) { s.Data = map[string][]byte{"k": []byte("v"), "other": nil} })
+	keys := func(from string) string {
+		return strings.Replace(f.rules, "history: 3", "history: 3, target: {keys: [{from: "+from+", to: k}]}", 1)
+	}
+	h := f.StartAlone(keys("k"))
+	f.allHave("v")
+	f.verdict(1, revisions.Delivered)
+	h.Stop()
+	t.Log("what the rule clones now has no value")
+	h = f.StartAlone(keys("other"))
+	f.HasMetric(h, 4, "headwater_sync_clones", map[string]string{"rule": "rekeyed", "state": "held"})
+	f.Stays(f.keep(4, "v"))
+	f.Edit("rekeyed-src", "shared", func(s *corev1.Secret) { s.Data["k"] = []byte("w") })
+	f.verdict(2, revisions.Held)
+	h.Stop()
+	t.Log("what it clones then has one")
+	f.StartAlone(keys("k"))
+	f.allHave("w")
+	f.verdict(2, revisions.Delivered)
+}
+
+// What was approved under one name of a key counts under another once that is approved.
+func TestARollbackRestoresAnEmptiedRevisionThatWasApproved(t *testing.T) {
+	f := newStaged(t, "restored", waitsForApproval, "")
+	h := f.StartAlone(f.rules)
+	user := f.approver()
+	f.allHave("v")
+	f.edit("")
+	f.verdict(2, revisions.Held)
+	f.approves(user)
+	f.Eventually(func(context.Context) error {
+		_, problem, exit := f.Command(user, "promote", "restored", "--all")
+		return lab.ErrorIf(exit != 0, "%s", problem)
+	})
+	f.allHave("")
+	f.verdict(2, revisions.Delivered)
+	h.Stop()
+	f.StartAlone(strings.Replace(f.rules, "history: 3", "history: 3, target: {keys: [{from: k, to: renamed}]}", 1))
+	f.approves(user)
+	have := func(values ...string) {
+		t.Helper()
+		for i, value := range values {
+			f.HasClone(f.name(i), "shared", map[string]string{"renamed": value})
+		}
+	}
+	have("", "", "", "")
+	f.edit("w")
+	have("w", "w", "", "")
+	_, problem, exit := f.Command(user, "rollback", "restored")
+	require.Zero(t, exit, problem)
+	have("", "", "", "")
+}
+
+func TestAnEmptiedSourceReplacesNoOther(t *testing.T) {
+	e := newEnv(t)
+	e.Namespaces("successor-src", "successor-0", "successor-1", "successor-2")
+	labels := map[string]string{"share": "successor"}
+	first := lab.Secret("successor-src", "first", map[string]string{"k": "v"})
+	first.Labels = labels
+	e.Create("successor-src", first)
+	h := e.Start(`
+- name: successor
+  source: {kind: Secret, namespace: successor-src, selector: {matchLabels: {share: successor}}}
+  sync: {namespaces: {include: [successor-0, successor-1, successor-2]}, onSourceDeleted: Delete}
+`)
+	e.HasClone("successor-0", "first", map[string]string{"k": "v"})
+	e.apart("successor-0", "first")
+	next := lab.Secret("successor-src", "second", map[string]string{"username": "", "realm": "r"})
+	next.Type, next.Labels = corev1.SecretTypeBasicAuth, labels
+	e.Create("successor-src", next)
+	e.HasEvent("successor-src", "second", "SourceEmptied")
+	require.NoError(t, e.Admin.CoreV1().Secrets("successor-src").Delete(t.Context(), "first", metav1.DeleteOptions{}))
+	e.HasMetric(h, 3, "headwater_sync_clones", map[string]string{"rule": "successor", "state": "held", "reason": "MassRemoval"})
+	e.Stays(func(context.Context) error {
+		return lab.SameData(e.Get("successor-0", "first"), map[string]string{"k": "v"})
+	})
 }
