@@ -322,6 +322,9 @@ func (c *controller) approvalsChanged(change informers.Change[*survey.StoredAppr
 		for _, clone := range c.ClonesOf(rule) {
 			c.queue.Bulk(clone.Ref())
 		}
+		if approval.Waiting {
+			c.queue.After(c.Approvals.Ref, 0)
+		}
 	}
 	c.queue.After(c.Approvals.Ref, settleAfter)
 }

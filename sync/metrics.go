@@ -71,7 +71,7 @@ var (
 	workingDesc = prometheus.NewDesc("headwater_sync_working",
 		"1 while this replica reconciles clones: it is the leader and its caches are full.", nil, nil)
 	clonesDesc = prometheus.NewDesc("headwater_sync_clones",
-		"Clones by state: current, behind, drifting, conflict, refused, held, fighting, failed, removing, retained.",
+		"Clones by state: current, behind, drifting, conflict, refused, held, fighting, failed, removing, retained. Those that wait for sync.removeAfter are removing.",
 		[]string{"rule", "state", "reason"}, nil)
 	missingDesc = prometheus.NewDesc("headwater_sync_sources_missing",
 		"1 for a rule without a source, because no object has that name or those labels; else 0.",

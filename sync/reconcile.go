@@ -37,23 +37,12 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if err != nil {
 		return err
 	}
-	decision := c.decide(state)
-	if decision.IsGuarded() {
-		verdict, err := c.mayRemove(ctx, state)
-		if err != nil {
-			c.record(ctx, progress.Outcome{State: state, Decision: decision, Rule: ruleOf(state, decision), Err: err})
-			return err
-		}
-		if verdict.Wait > 0 {
-			c.queue.After(target, verdict.Wait)
-			return nil
-		}
-		if verdict.News {
-			c.emitRemovals(ruleOf(state, decision), verdict)
-		}
-		if !verdict.Pass {
-			decision = verdict.Hold
-		}
+	decision, ruled, err := c.underGuard(ctx, state, c.decide(state))
+	if err != nil || !ruled {
+		return err
+	}
+	if !decision.Until.IsZero() {
+		c.queue.After(target, min(decision.Until.Sub(c.now()), maxWait))
 	}
 	undone, err := c.carryOut(ctx, state, decision)
 	if cacheWasBehind(err) || c.policyIsBehind(err) {
@@ -69,15 +58,36 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	return err
 }
 
-// decide returns what is to be done in state, and has it asked again when that changes.
+// decide returns what is to be done in state.
 func (c *controller) decide(state plan.State) plan.Decision {
 	decision := plan.Plan(state)
 	c.progress.NoteFound(state, decision)
-	decision = c.progress.LeaveName(state, decision, c.now())
-	if !decision.Until.IsZero() {
-		c.queue.After(state.Target, min(decision.Until.Sub(c.now()), maxWait))
+	return c.progress.LeaveName(state, decision, c.now())
+}
+
+// underGuard returns what the guard makes of decision. ruled is false while it has not ruled
+// on a removal, which it is then asked about again.
+func (c *controller) underGuard(ctx context.Context, state plan.State, decision plan.Decision) (_ plan.Decision, ruled bool, err error) {
+	if !decision.IsGuarded() {
+		c.noLongerDue(state)
+		return decision, true, nil
 	}
-	return decision
+	rule := ruleOf(state, decision)
+	verdict, err := c.mayRemove(ctx, state)
+	switch {
+	case err != nil:
+		c.record(ctx, progress.Outcome{State: state, Decision: decision, Rule: rule, Err: err})
+		return decision, false, err
+	case verdict.Wait > 0:
+		c.queue.After(state.Target, verdict.Wait)
+		return decision, false, nil
+	case verdict.News:
+		c.emitRemovals(rule, verdict)
+	}
+	if !verdict.Pass {
+		return verdict.Hold, true, nil
+	}
+	return c.Wait(decision, verdict.Passed), true, nil
 }
 
 // carryOut applies decision once an approval is withdrawn that the content to be written ends.

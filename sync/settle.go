@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -73,7 +74,43 @@ func (c *controller) markers(rule *spec.Rule) map[string]string {
 // mayRemove asks the guard whether the clone in state may be removed.
 func (c *controller) mayRemove(ctx context.Context, state plan.State) (plan.Verdict, error) {
 	marks, _ := mark.Of(state.Clone)
-	return c.askGuard(ctx, marks.Rule, (*plan.Guard).Ask)
+	return c.askGuard(ctx, marks.Rule, func(g *plan.Guard, rule string, basis plan.Basis, now time.Time) plan.Verdict {
+		return g.Ask(rule, state.Target, marks.Source, basis, now)
+	})
+}
+
+// noLongerDue has the guard forget that the removal of the clone in state passed, and note what is
+// gone. What is being deleted, or gone, still counts.
+func (c *controller) noLongerDue(state plan.State) {
+	recorded := c.guard.Recorded() // not under the guard's lock, where a count may take long
+	if len(recorded) == 0 {
+		return
+	}
+	if state.Clone == nil {
+		for rule, log := range recorded {
+			if log.Waits(state.Target) {
+				c.guard.Use(func(g *plan.Guard) { g.Gone(rule, state.Target) })
+			}
+		}
+	}
+	forget := func(rule string, source object.Ref) {
+		if recorded[rule].Has(state.Target, source) {
+			c.guard.Use(func(g *plan.Guard) { g.Forget(rule, state.Target, source) })
+			c.queue.After(c.Approvals.Ref, settleAfter)
+		}
+	}
+	switch fate := state.Fate(); fate {
+	case plan.Stays, plan.StaysWithSource:
+		marks, _ := mark.Of(state.Clone)
+		if fate == plan.Stays {
+			marks.Source = object.Ref{}
+		}
+		forget(marks.Rule, marks.Source)
+	case plan.IsDue, plan.Goes:
+	}
+	if _, unwanted := state.Unwanted(); !unwanted {
+		forget(state.Candidates[0].Rule.Name, state.Candidates[0].Ref)
+	}
 }
 
 // askGuard asks the guard a question about rule. If the guard wants a record
@@ -109,58 +146,46 @@ func (c *controller) recallRemovals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.guard.Use(func(g *plan.Guard) { g.Recall(stored) })
+	c.guard.Use(func(g *plan.Guard) { g.Recall(stored, c.now()) })
 	return nil
 }
 
-// settleHolds reviews each hold and reports how many removals are held now.
+// settleHolds reviews each hold, and what passed lately, and reports how many removals are held now.
 func (c *controller) settleHolds(ctx context.Context) error {
 	if err := c.recallRemovals(ctx); err != nil {
 		return err
 	}
-	var holding []string
-	c.guard.Use(func(g *plan.Guard) { holding = g.Holding() })
-	for _, rule := range c.Removals.Holding() {
-		if !slices.Contains(holding, rule) { // somebody else wrote it
-			if err := c.restoreRecord(ctx); err != nil {
-				return err
-			}
-			break
+	toReview := func() (rules []string) {
+		c.guard.Use(func(g *plan.Guard) { rules = g.ToReview() })
+		return rules
+	}
+	rules, waits := toReview(), false
+	for rule, approval := range c.Approvals.All() {
+		if approval.Waiting && !slices.Contains(rules, rule) {
+			rules = append(rules, rule)
 		}
 	}
-	for _, rule := range holding {
+	for _, rule := range rules {
 		answer, err := c.askGuard(ctx, rule, (*plan.Guard).Review)
 		if err != nil {
 			return err
 		}
-		if answer.Pass {
-			continue
-		}
-		c.queue.After(c.Approvals.Ref, settleAfter)
-		if answer.Wait > 0 {
-			continue
-		}
-		c.emitRemovals(rule, answer)
-		if err := c.restoreHold(ctx, rule); err != nil {
-			return err
+		waits = waits || answer.Wait > 0
+		if !answer.Pass && answer.Wait == 0 {
+			c.emitRemovals(rule, answer)
 		}
 	}
-	return nil
-}
-
-// restoreHold stores the hold of rule again if somebody deleted it from the
-// ConfigMap.
-func (c *controller) restoreHold(ctx context.Context, rule string) error {
-	if c.Removals.Of(rule).Holding() {
-		return nil
+	if waits || len(toReview()) > 0 {
+		c.queue.After(c.Approvals.Ref, settleAfter)
 	}
 	return c.restoreRecord(ctx)
 }
 
-// restoreRecord stores what the guard knows in place of what somebody else wrote.
+// restoreRecord stores what the guard knows if something else is stored: somebody else wrote it,
+// or the guard dropped something.
 func (c *controller) restoreRecord(ctx context.Context) error {
 	var record map[string]plan.RemovalLog
-	c.guard.Use(func(g *plan.Guard) { record = g.Restore(c.now()) })
+	c.guard.Use(func(g *plan.Guard) { record = g.Restore(c.Removals.All(), c.now()) })
 	if record == nil {
 		return nil
 	}
@@ -176,6 +201,9 @@ func (c *controller) settleApprovals(ctx context.Context) error {
 		_, inForce := c.Live.Load().Named(rule)
 		if (inForce || !approval.Empty()) && needed.Equal(approval.Approval) {
 			continue
+		}
+		if c.Approvals.Of(rule).Waiting && !needed.Waiting {
+			c.emitApproved(rule, c.ownReference(), fmt.Sprintf("Headwater deletes at once the clones of rule %q that are no longer wanted", rule))
 		}
 		err := survey.ChangeApproval(ctx, c.client, c.ownNamespace, rule, func(stored survey.Approval) survey.Approval {
 			if !stored.At.Equal(approval.At) {
@@ -198,17 +226,20 @@ func (c *controller) settleApprovals(ctx context.Context) error {
 	return nil
 }
 
-// stillNeeded returns the part of the approval of rule that still applies: removals while
-// any is due, as many as were held when it came, sources until they change, and leftovers
-// while any exists.
+// stillNeeded returns the part of the approval of rule that still applies: removals that were held
+// when it came, while they are due, those that wait until the guard knows, sources until they
+// change, and leftovers while any exists.
 func (c *controller) stillNeeded(rule string) survey.Approval {
 	approval := c.Approvals.Of(rule)
 	if approval.Removals > 0 {
-		if due, known := c.DueRemovals(rule, plan.RemovalLog{}, c.now()); known && len(due.Targets) == 0 {
+		if due, known := c.DueRemovals(rule, c.Removals.Of(rule), c.now()); known && len(due.Targets) == 0 {
 			approval.Removals = 0
 		}
 	}
-	c.guard.Use(func(g *plan.Guard) { approval.Removals = g.Covered(rule, approval.Removals, approval.At) })
+	c.guard.Use(func(g *plan.Guard) {
+		approval.Removals = g.Covered(rule, approval.Removals, approval.At)
+		approval.Waiting = approval.Waiting && !g.Hastened(rule, approval.At)
+	})
 	found, inForce := c.Live.Load().Named(rule)
 	if left := approval.Leftovers; left != nil && !c.hasLeftovers(rule, left) {
 		approval.Leftovers = nil

@@ -18,6 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/internal/synctest"
+	"github.com/headwater-k8s/headwater/sync/progress"
 )
 
 func TestAWriteThatAShutdownCancelsIsNoFailure(t *testing.T) {
@@ -45,7 +46,7 @@ func TestAWriteThatAShutdownCancelsIsNoFailure(t *testing.T) {
 			c := viewOf(t, 4, *synctest.Rule(t, nil)).controller
 			c.writer, c.metrics = kube.NewWriter(&kube.Clients{Typed: client}), newMetrics(prometheus.NewRegistry())
 			c.observer, c.events = noopObserver{}, events.NewRecorder(client, prometheus.NewRegistry(), zap.NewNop())
-			c.log = zap.NewNop()
+			c.log, c.guard = zap.NewNop(), progress.NewGuard(c.DueRemovals, nil)
 
 			require.Error(t, c.reconcile(ctx, object.Ref{Kind: object.Secret, Namespace: "team-3", Name: "blogsecret"}))
 			require.Len(t, c.progress.LongestFailing(10), test.failures)

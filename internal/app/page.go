@@ -108,7 +108,7 @@ func (s subject) Changes(version uint64, report func(namespace string)) (now uin
 func (s subject) Places(namespace string, wanted func(rule string, state grid.State) bool, report func(grid.Place)) {
 	names := names{}
 	s.Sync.Each(namespace,
-		func(s *board.Standing) bool { return wanted(s.Rule, stateOf(s.Status)) },
+		func(s *board.Standing) bool { return wanted(s.Rule, stateOf(s.Status, s.Waits())) },
 		func(f survey.CloneStatus) { report(names.place(f)) })
 }
 
@@ -127,11 +127,16 @@ func (n names) of(ref object.Ref) string {
 func (n names) place(f survey.CloneStatus) grid.Place {
 	return grid.Place{
 		Target: grid.Target{Kind: string(f.Target.Kind), Namespace: f.Target.Namespace, Name: f.Target.Name}, Rule: f.Rule, Source: n.of(f.Source),
-		State: stateOf(f.Status), Reason: string(f.Decision.Reason), Why: f.Why(), Since: f.Since, Seen: f.Seen, Revision: f.Revision,
+		State: stateOf(f.Status, f.Waits()), Reason: string(f.Decision.Reason), Why: f.Why(), Since: f.Since, Seen: f.Seen, Revision: f.Revision,
 	}
 }
 
-func stateOf(status survey.Status) grid.State {
+// stateOf returns how a clone of that status stands in the grid. One that waits to be deleted is kept
+// until then.
+func stateOf(status survey.Status, waits bool) grid.State {
+	if waits {
+		return grid.Retained
+	}
 	state, _ := grid.StateNamed(string(status))
 	return state
 }

@@ -50,7 +50,9 @@ func TestParseFillsInEveryDefault(t *testing.T) {
 			OnConflict:           syncspec.ConflictSkip,
 			OnSourceDeleted:      syncspec.Retain,
 			OnRuleRemoved:        syncspec.Retain,
-			OnNamespaceUnmatched: syncspec.Delete, History: new(int),
+			OnNamespaceUnmatched: syncspec.Delete,
+			RemoveAfter:          &metav1.Duration{Duration: 30 * time.Second},
+			History:              new(int),
 		},
 		Protect: &protectspec.Config{
 			Operations:     protectspec.Operations(),

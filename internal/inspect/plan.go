@@ -57,6 +57,8 @@ type plannedStep struct {
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
 	Message   string      `json:"message,omitempty"`
+	// Until is when a hold ends, or a removal is due, by itself.
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // Plan returns what the rules would change.
@@ -76,10 +78,14 @@ func (i *Inspector) Plan(ctx context.Context) (Plan, error) {
 		}
 	}
 	i.reader.Survey(i.maxFraction(), i.lookup(ctx), func(f survey.CloneStatus) {
-		plan.Steps = append(plan.Steps, plannedStep{
+		step := plannedStep{
 			Rule: f.Rule, Source: f.Source.String(), Action: f.Decision.Action, Reason: f.Decision.Reason, Message: f.Decision.Message,
 			Kind: f.Target.Kind, Namespace: f.Target.Namespace, Name: f.Target.Name,
-		})
+		}
+		if !f.Decision.Until.IsZero() {
+			step.Until = &f.Decision.Until
+		}
+		plan.Steps = append(plan.Steps, step)
 	})
 	for _, rule := range i.rules.All() {
 		missing := slices.ContainsFunc(plan.Missing, func(m missingSource) bool { return m.Rule == rule.Name })

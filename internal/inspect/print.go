@@ -60,20 +60,29 @@ func (p Plan) Table(out *output.Writer) {
 // unchanged is the last line if nothing would change: it counts held and refused
 // steps.
 func (p Plan) unchanged() string {
-	count := map[plan.Action]int{}
+	count, later := map[plan.Action]int{}, 0
 	for _, step := range p.Steps {
-		count[step.Action]++
+		if count[step.Action]++; step.Action == plan.Leave && step.Until != nil {
+			later++
+		}
 	}
 	var left []string
+	if later > 0 {
+		left = append(left, fmt.Sprintf("%d × later", later))
+	}
 	for _, action := range []plan.Action{plan.Hold, plan.Refuse} {
 		if count[action] > 0 {
 			left = append(left, fmt.Sprintf("%d × %s", count[action], action))
 		}
 	}
-	if len(left) == 0 {
+	switch {
+	case len(left) == 0:
 		return "Nothing would change."
+	case len(left) == 1 && later > 0:
+		return "Nothing would change now: " + left[0] + "."
+	default:
+		return "Nothing would change, but not all is well: " + strings.Join(left, ", ") + "."
 	}
-	return "Nothing would change, but not all is well: " + strings.Join(left, ", ") + "."
 }
 
 // Names lists the clones that would be written, and those that need attention.

@@ -3,6 +3,7 @@ package rulestatus
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -147,7 +148,7 @@ func (f *Facts) synced() finding {
 	if c.moving() > 0 {
 		return found(Synced, metav1.ConditionFalse, "Progressing", message, progressing)
 	}
-	if f.Removed {
+	if f.Removed && retained > 0 {
 		return found(Synced, metav1.ConditionTrue, "Retained", fmt.Sprintf("the configuration no longer has the rule; %s retained: "+
 			"`headwater release` removes Headwater's marks from them, `headwater prune` deletes them", plural.Of(retained, "clone")), fine)
 	}
@@ -163,6 +164,8 @@ func (f *Facts) isSynced(tolerated bool, message string) finding {
 		return found(Synced, metav1.ConditionTrue, "Terminating", message, fine)
 	case f.Expired != "" && !f.Suspended:
 		return found(Synced, metav1.ConditionTrue, "Expired", message+"; it is still cloned, although "+f.Expired, fine)
+	case c.waiting > 0:
+		return found(Synced, metav1.ConditionTrue, "RemovalsWait", message, fine)
 	case c.total() == 0 && f.Missing == "":
 		return found(Synced, metav1.ConditionTrue, "NoNamespaces", "nothing is cloned: the cluster has none of the rule's sync.namespaces", fine)
 	}
@@ -175,7 +178,11 @@ func (f *Facts) summary() string {
 	message := fmt.Sprintf("%d of %s in sync", c.counts[survey.Current], plural.Of(c.total(), "clone"))
 	var states []string
 	for _, status := range survey.Statuses {
-		if count := c.counts[status]; count > 0 && !status.IsFine() {
+		count := c.counts[status]
+		if status == survey.Removing {
+			count -= c.waiting
+		}
+		if count > 0 && !status.IsFine() {
 			states = append(states, fmt.Sprintf("%d %s", count, status))
 		}
 	}
@@ -184,6 +191,9 @@ func (f *Facts) summary() string {
 	}
 	if c.terminating > 0 {
 		message += fmt.Sprintf("; a finalizer keeps %s after the deletion", plural.Of(c.terminating, "clone"))
+	}
+	if c.waiting > 0 {
+		message += fmt.Sprintf("; %s no longer wanted: deleted from %s on, or at once after `headwater approve`", plural.Of(c.waiting, "clone"), c.nextRemoval.UTC().Format(time.RFC3339))
 	}
 	if retained := c.counts[survey.Retained]; retained > 0 {
 		message += fmt.Sprintf("; %d retained", retained)

@@ -3,6 +3,7 @@ package rulestatus
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -101,6 +102,10 @@ type CloneFacts struct {
 	// terminating counts clones that are deleted and that a finalizer keeps. Nobody
 	// but the owner of the finalizer can do anything about it.
 	terminating int
+	// waiting counts clones that are no longer wanted and that are deleted later, the first of
+	// them at nextRemoval.
+	waiting     int
+	nextRemoval time.Time
 	// inNamespaces has each namespace with a clone, and whether one of its clones needs
 	// attention in a way that a rule may tolerate.
 	inNamespaces map[string]bool
@@ -116,8 +121,21 @@ func NewCloneFacts() *CloneFacts {
 // Count counts clones with that status, none of which needs attention.
 func (c *CloneFacts) Count(status survey.Status, clones int) { c.counts[status] += clones }
 
+// CountWaiting counts clones that are no longer wanted, and are deleted at a time.
+func (c *CloneFacts) CountWaiting(at time.Time, clones int) {
+	c.Count(survey.Removing, clones)
+	c.waiting += clones
+	if c.nextRemoval.IsZero() || at.Before(c.nextRemoval) {
+		c.nextRemoval = at
+	}
+}
+
 // Add counts one clone.
 func (c *CloneFacts) Add(f survey.CloneStatus) {
+	if f.Waits() {
+		c.CountWaiting(f.Decision.Until, 1)
+		return
+	}
 	c.Count(f.Status, 1)
 	if f.Status != survey.Retained {
 		c.inNamespaces[f.Target.Namespace] = c.inNamespaces[f.Target.Namespace] || isTolerable(f.Status)
@@ -161,9 +179,9 @@ func (c *CloneFacts) areTolerated(tolerates func(namespaces int) int) bool {
 	return affected > 0 && affected <= tolerates(len(c.inNamespaces))
 }
 
-// total returns the number of clones without retained ones.
+// total returns the number of clones without retained ones, and those that wait to be deleted.
 func (c *CloneFacts) total() int {
-	total := 0
+	total := -c.waiting
 	for status, count := range c.counts {
 		if status != survey.Retained {
 			total += count
@@ -189,6 +207,9 @@ func (c *CloneFacts) summary() *Clones {
 			clones.ByState = map[string]int{}
 		}
 		clones.ByState[string(status)] = count
+	}
+	if c.waiting > 0 {
+		clones.Waiting, clones.NextRemoval = c.waiting, new(metav1.NewTime(c.nextRemoval.UTC().Truncate(time.Second)))
 	}
 	return clones
 }

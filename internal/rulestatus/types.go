@@ -90,13 +90,18 @@ type Source struct {
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
-// Clones counts the clones of a rule. Retained clones count in ByState alone.
+// Clones counts the clones of a rule. Retained clones, and those that wait to be deleted, count
+// in ByState alone.
 type Clones struct {
 	Total   int `json:"total"`
 	Current int `json:"current"`
 	// NeedAttention counts those that Headwater cannot put right by itself.
 	NeedAttention int            `json:"needAttention"`
 	ByState       map[string]int `json:"byState,omitempty"`
+	// Waiting counts those that are no longer wanted and are deleted once sync.removeAfter is
+	// over, and NextRemoval is when the first of them is; nil if there is none.
+	Waiting     int          `json:"waiting,omitempty"`
+	NextRemoval *metav1.Time `json:"nextRemoval,omitempty"`
 }
 
 // Propagation is how a change of a source reached the clones.

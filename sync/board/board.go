@@ -97,6 +97,8 @@ type Standing struct {
 	// failures and held removals.
 	Message  string
 	Revision int
+	// Until is that of the decision, in UTC.
+	Until time.Time
 }
 
 // standing counts the clones that stand so.

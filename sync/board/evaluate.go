@@ -140,7 +140,7 @@ func (b *Board) evaluateTarget(reading *survey.Reading, target object.Ref, now t
 	from := len(known.entries)
 	err := reading.Report(target, func(f survey.CloneStatus) {
 		f = b.Tracker.Mark(f, now)
-		if changesWithTime(f.Decision.Reason) {
+		if changesWithTime(f.Decision.Reason) || f.Decision.IsGuarded() { // the record of what passed comes later
 			b.again[target] = struct{}{}
 		}
 		known.entries = append(known.entries, b.enter(f, before, now))
@@ -179,6 +179,7 @@ func (b *Board) enter(f survey.CloneStatus, before []entry, now time.Time) entry
 	key := Standing{
 		Rule: f.Rule, Source: f.Source, Kind: f.Target.Kind, Status: f.Status,
 		Action: f.Decision.Action, Reason: f.Decision.Reason, Message: f.Decision.Message, Revision: f.Revision,
+		Until: f.Decision.Until.Round(0).UTC(),
 	}
 	if f.Status == survey.Failed || f.Decision.Reason == plan.MassRemoval {
 		key.Message = ""

@@ -55,6 +55,11 @@ func (b *Board) Rules() []string {
 	return names
 }
 
+// Waits is survey.CloneStatus.Waits of these clones.
+func (s Standing) Waits() bool {
+	return survey.CloneStatus{Status: s.Status, Decision: plan.Decision{Action: s.Action, Until: s.Until}}.Waits()
+}
+
 // Standings reports each standing and how many clones have it, as of the last Refresh.
 func (b *Board) Standings(report func(s Standing, clones int)) {
 	b.mu.Lock()
@@ -92,7 +97,7 @@ func (e entry) target(namespace string) object.Ref {
 func (b *Board) statusOf(namespace string, e entry) survey.CloneStatus {
 	f := survey.CloneStatus{
 		Rule: e.Rule, Source: e.Source, Target: e.target(namespace), Status: e.Status, Revision: e.Revision,
-		Decision: plan.Decision{Action: e.Action, Reason: e.Reason, Message: e.Message}, Since: time.Unix(0, e.since), Seen: e.seen,
+		Decision: plan.Decision{Action: e.Action, Reason: e.Reason, Message: e.Message, Until: e.Until}, Since: time.Unix(0, e.since), Seen: e.seen,
 	}
 	if e.Status == survey.Failed {
 		return b.Tracker.Mark(f, b.read)

@@ -3,7 +3,10 @@ package plan
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -18,8 +21,8 @@ const (
 )
 
 // Guard decides whether Headwater may remove a clone. It counts the due removals
-// once for many of them. It lets pass at most as many as it counted, and only
-// after they were recorded in the cluster. It is not safe for concurrent use.
+// once for many of them. It lets pass only those that it counted, and only
+// after they were recorded in the cluster. Only Recorded is safe for concurrent use.
 type Guard struct {
 	count       func(rule string, log RemovalLog, now time.Time) (due DueRemovals, known bool)
 	maxFraction func(rule string) float64
@@ -28,27 +31,33 @@ type Guard struct {
 	Recalled bool
 	// writing is true while the caller stores a record.
 	writing bool
+	// recorded is at least what passed, for Recorded.
+	recorded atomic.Pointer[map[string]RemovalLog]
 }
 
 // guarded is the latest count for one rule.
 type guarded struct {
 	DueRemovals
 	ruling ruling
-	// reported is the latest ruling that Ask returned.
-	reported ruling
+	// reported is true once Ask told of a hold, and told is the latest approval that it told of.
+	reported bool
+	told     time.Time
 	counted  time.Time
 	basis    Basis
-	// remaining is how many removals the count still lets pass.
-	remaining int
 	// released are removals that were held, until a verdict hands them out.
-	released []object.Ref
-	// approvedAt is the latest approval, and covered how many removals it can be about:
-	// those that were held when it came.
+	released sets.Set[object.Ref]
+	// approvedAt is the latest approval, and covered the removals that it is about, by HashOf: those
+	// that were held when it came, and are due ever since.
 	approvedAt time.Time
-	covered    int
+	covered    sets.Set[uint64]
+	// hastened is the latest approval by which what waits is due in log, and hastening in pending.
+	hastened, hastening time.Time
 	// log is stored in the cluster; pending is being stored.
 	log     RemovalLog
 	pending *RemovalLog
+	// unreviewed is true while nobody counted since removals passed: what was wanted again before
+	// that was recorded is not known.
+	unreviewed bool
 }
 
 // Basis identifies the input of a count: the rules, and a generation that
@@ -65,8 +74,10 @@ type Verdict struct {
 	Write map[string]RemovalLog
 	// Wait is when to ask again, if the removal is neither passed nor held.
 	Wait time.Duration
-	// Pass is true if the removal may be carried out.
-	Pass bool
+	// Pass is true if the removal may be carried out, and Passed what was recorded of that; zero
+	// for an approval.
+	Pass   bool
+	Passed Passed
 	// Hold is the decision that replaces a removal that may not pass.
 	Hold Decision
 	// Since is when the hold began.
@@ -85,15 +96,41 @@ func NewGuard(count func(string, RemovalLog, time.Time) (DueRemovals, bool), max
 	return &Guard{count: count, maxFraction: maxFraction, rules: map[string]*guarded{}}
 }
 
-// Recall takes over the record of an earlier leader. Only the first call counts.
-func (g *Guard) Recall(stored map[string]RemovalLog) {
+// Recall takes over the record of an earlier leader, without what is not due any more. Only the
+// first call counts.
+func (g *Guard) Recall(stored map[string]RemovalLog, now time.Time) {
 	if g.Recalled {
 		return
 	}
 	g.Recalled = true
 	for rule, log := range stored {
-		g.ruleState(rule).log = log
+		log = log.recalled(now)
+		if due, known := g.count(rule, log, now); known {
+			log.removed = log.kept(due, log.then(now))
+			maps.DeleteFunc(log.replaced, func(source uint64, _ replacement) bool {
+				_, kept := due.replacements[source]
+				return !kept
+			})
+		}
+		g.ruleState(rule).log, g.ruleState(rule).unreviewed = log, true
 	}
+	g.publish()
+}
+
+// Recorded returns at least what is in the record, also if it is not stored yet; nil before Recall.
+// Nobody changes that.
+func (g *Guard) Recorded() map[string]RemovalLog {
+	if known := g.recorded.Load(); known != nil {
+		return *known
+	}
+	return nil
+}
+
+// publish has Recorded return the current record, and returns it.
+func (g *Guard) publish() map[string]RemovalLog {
+	record := g.record()
+	g.recorded.Store(&record)
+	return record
 }
 
 func (g *Guard) ruleState(rule string) *guarded {
@@ -105,31 +142,81 @@ func (g *Guard) ruleState(rule string) *guarded {
 	return r
 }
 
-// Ask returns whether one clone of rule may be removed now.
-func (g *Guard) Ask(rule string, basis Basis, now time.Time) Verdict {
+// Ask returns whether target, a clone of source by rule, may be removed now.
+func (g *Guard) Ask(rule string, target, source object.Ref, basis Basis, now time.Time) Verdict {
 	r := g.ruleState(rule)
-	usedUp := r.ruling != RemovalsHeld && r.remaining == 0
-	if r.basis != basis || usedUp || now.Sub(r.counted) > recountAfter {
+	if passed := r.log.Passed(target, source); passed != (Passed{}) {
+		return Verdict{Pass: true, Passed: passed, Released: r.handOut()}
+	}
+	if r.basis != basis || r.ruling != RemovalsHeld && !r.approves(target) || now.Sub(r.counted) > recountAfter {
 		if answer := g.recount(rule, basis, now); answer.Write != nil || answer.Wait > 0 {
 			return answer
 		}
 	}
-	if r.ruling != RemovalsHeld && r.remaining == 0 {
-		return Verdict{Wait: recountPause} // this removal was not due when the guard counted
+	isApproved := r.approves(target)
+	if r.pending != nil || r.ruling != RemovalsHeld && !isApproved {
+		return Verdict{Wait: recountPause} // not stored yet, or it was not due when the guard counted
+	}
+	if isApproved {
+		answer := Verdict{Pass: true, Due: r.DueRemovals, Released: r.handOut(), News: !r.told.Equal(r.approvedAt)}
+		answer.Due.Targets, r.told = r.approved, r.approvedAt
+		return answer
 	}
 	answer := r.verdict(rule)
-	answer.News = r.ruling != r.reported && r.ruling != removalsPass
-	r.reported = r.ruling
-	if answer.Pass {
-		r.remaining--
-	}
+	answer.News, r.reported = !r.reported, true
 	return answer
 }
 
-// Covered returns how many of the removals that were approved then that can be about.
+// approves reports whether the removal of target is due and approved.
+func (r *guarded) approves(target object.Ref) bool {
+	return len(r.approved) > 0 && r.covered.Has(HashOf(target))
+}
+
+// Forget drops that the removal of target by rule passed, and that those of the clones of source
+// did, since they are not due any more. What replaced source is not forgotten.
+func (g *Guard) Forget(rule string, target, source object.Ref) {
+	g.change(rule, func(r *guarded, log *RemovalLog) {
+		delete(log.removed, HashOf(target))
+		if one, found := log.replaced[HashOf(source)]; found {
+			log.replaced[HashOf(source)] = replacement{one.by, one.void()}
+			r.unreviewed = true // a count drops it if the source is there
+		}
+	})
+}
+
+// Gone notes that target, which a removal by rule is about, is gone: that is about no other object of
+// that name.
+func (g *Guard) Gone(rule string, target object.Ref) {
+	g.change(rule, func(_ *guarded, log *RemovalLog) {
+		if one, found := log.removed[HashOf(target)]; found {
+			log.removed[HashOf(target)] = one.void()
+		}
+	})
+}
+
+func (g *Guard) change(rule string, do func(r *guarded, log *RemovalLog)) {
+	r := g.rules[rule]
+	if r == nil {
+		return
+	}
+	if do(r, &r.log); r.pending != nil {
+		do(r, r.pending)
+	}
+}
+
+// Hastened reports whether what waited when a user approved then is due.
+func (g *Guard) Hastened(rule string, at time.Time) bool {
+	r := g.rules[rule]
+	return r != nil && r.hastened.Equal(at)
+}
+
+// Covered returns how many of the removals that were approved then may still be carried out; none
+// once those are no longer due that were held.
 func (g *Guard) Covered(rule string, approved int, at time.Time) int {
 	if r := g.rules[rule]; r != nil && r.approvedAt.Equal(at) {
-		return min(approved, r.covered)
+		if len(r.covered) == 0 {
+			return 0
+		}
 	}
 	return approved
 }
@@ -147,21 +234,23 @@ func (g *Guard) Review(rule string, basis Basis, now time.Time) Verdict {
 
 func (r *guarded) verdict(rule string) Verdict {
 	if r.ruling == RemovalsHeld {
-		return Verdict{Hold: r.Decision(rule), Since: r.log.heldSince, Due: r.DueRemovals}
+		return Verdict{Hold: r.Decision(rule), Since: r.log.heldSince, Due: r.DueRemovals, Released: r.handOut()}
 	}
-	released := r.released
+	return Verdict{Pass: true, Due: r.DueRemovals, Released: r.handOut()}
+}
+
+// handOut returns what was held until now, once.
+func (r *guarded) handOut() []object.Ref {
+	released := r.released.UnsortedList()
 	r.released = nil
-	return Verdict{Pass: true, Due: r.DueRemovals, Released: released}
+	return released
 }
 
 // release notes what was held until this count. A verdict hands it out, which may come only
 // after the next one.
 func (r *guarded) release(wasHeld bool) {
-	switch {
-	case r.ruling == RemovalsHeld:
-		r.released = nil
-	case wasHeld || r.released != nil:
-		r.released = r.all()
+	if wasHeld && r.ruling != RemovalsHeld {
+		r.released = r.released.Union(sets.New(r.all()...))
 	}
 }
 
@@ -180,47 +269,77 @@ func (g *Guard) recount(rule string, basis Basis, now time.Time) Verdict {
 	}
 	fraction, wasHeld := g.maxFraction(rule), r.ruling == RemovalsHeld || r.log.Holding()
 	if !due.ApprovedAt.Equal(r.approvedAt) {
-		r.approvedAt, r.covered = due.ApprovedAt, len(due.Targets)
-		if r.ruling == RemovalsHeld {
-			r.covered = len(r.Targets)
-		}
+		r.noteApproval(due)
 	}
-	due.Approved = min(due.Approved, r.covered) // who may write RuleStatuses can make a user approve more
+	r.covered = due.approve(r.covered)
+	r.unreviewed = false
 	r.DueRemovals, r.basis, r.counted = due, basis, now
 	r.ruling = due.Ruling(r.log, fraction)
 	r.release(wasHeld)
+	r.reported = r.reported && r.ruling == RemovalsHeld
 	next := r.log.after(due, r.ruling, now)
-	if fraction >= 1 && !r.log.Holding() || r.log.covers(next) { // with 1, nothing is ever held
-		r.remaining = len(due.all())
+	if due.Hastened && !due.ApprovedAt.Equal(r.hastened) {
+		next, r.hastening = next.hastened(due, now), due.ApprovedAt
+		r.released = r.released.Union(sets.New(slices.Concat(slices.Collect(maps.Values(due.waiting)), due.Replaced)...))
+	}
+	if r.log.covers(next) {
+		r.log, r.hastened = next, r.hastening
 		return Verdict{}
 	}
-	r.remaining, r.pending, g.writing = 0, &next, true
-	return Verdict{Write: g.record(now)}
+	r.pending, g.writing, r.unreviewed = &next, true, r.ruling == removalsPass
+	return Verdict{Write: bounded(g.publish())}
 }
 
-// Restore returns the current record for the caller to store again, or nil while
-// another write is in progress. Call Restored when the write has ended.
-func (g *Guard) Restore(now time.Time) map[string]RemovalLog {
+// noteApproval notes what the approval of due, which is new, is about: what was held when it came,
+// unless that was more. Who may write RuleStatuses can make a user approve more.
+func (r *guarded) noteApproval(due DueRemovals) {
+	held := sets.New(due.Targets...)
+	switch {
+	case r.ruling == RemovalsHeld:
+		held = held.Intersection(sets.New(slices.Concat(r.Targets, r.approved)...))
+	case len(r.approved) > 0: // an earlier approval is being carried out
+		held = held.Intersection(sets.New(r.approved...))
+	case r.log.Holding() && r.log.heldSince.Sub(due.ApprovedAt) > logSlack: // an earlier leader's, of others
+		held.Clear()
+	}
+	r.approvedAt, r.covered = due.ApprovedAt, sets.Set[uint64]{}
+	if len(held) > due.Approved {
+		return
+	}
+	for target := range held {
+		r.covered.Insert(HashOf(target))
+	}
+}
+
+// Restore returns the current record for the caller to store again, or nil if stored does as well,
+// or while another write is in progress. Call Restored when the write has ended.
+func (g *Guard) Restore(stored map[string]RemovalLog, now time.Time) map[string]RemovalLog {
 	if g.writing {
 		return nil
 	}
-	g.writing = true
-	return g.record(now)
+	record := bounded(g.publish())
+	for rule := range sets.KeySet(record).Union(sets.KeySet(stored)) {
+		if record[rule].differs(stored[rule], now) {
+			g.writing = true
+			return record
+		}
+	}
+	return nil
 }
 
 // Restored ends the write that Restore started.
 func (g *Guard) Restored() { g.writing = false }
 
 // record returns the removal logs of all rules, to be stored.
-func (g *Guard) record(now time.Time) map[string]RemovalLog {
+func (g *Guard) record() map[string]RemovalLog {
 	record := map[string]RemovalLog{}
 	for name, r := range g.rules {
 		log := r.log
 		if r.pending != nil {
 			log = *r.pending
 		}
-		if !log.empty(now) {
-			record[name] = log
+		if !log.empty() {
+			record[name] = log.clone()
 		}
 	}
 	return record
@@ -230,18 +349,19 @@ func (g *Guard) record(now time.Time) map[string]RemovalLog {
 func (g *Guard) Written(rule string, stored bool) {
 	r := g.ruleState(rule)
 	if stored && r.pending != nil {
-		r.log, r.remaining = *r.pending, len(r.all())
+		r.log, r.hastened = *r.pending, r.hastening
 	} else {
 		r.counted = time.Time{}
 	}
 	r.pending, g.writing = nil, false
 }
 
-// Holding returns the rules whose removals are held, or were and are not yet handed out, sorted.
-func (g *Guard) Holding() []string {
-	held := maps.Clone(g.rules)
-	maps.DeleteFunc(held, func(_ string, r *guarded) bool {
-		return r.ruling != RemovalsHeld && !r.log.Holding() && len(r.released) == 0
+// ToReview returns the rules whose removals are held, or were and are not yet handed out, and
+// those of which removals passed since the last count, sorted.
+func (g *Guard) ToReview() []string {
+	found := maps.Clone(g.rules)
+	maps.DeleteFunc(found, func(_ string, r *guarded) bool {
+		return r.ruling != RemovalsHeld && !r.log.Holding() && len(r.released) == 0 && !r.unreviewed
 	})
-	return slices.Sorted(maps.Keys(held))
+	return slices.Sorted(maps.Keys(found))
 }

@@ -2,6 +2,8 @@ package plan_test
 
 import (
 	"cmp"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -57,7 +59,7 @@ func TestManyRemovalsAtOnceAreHeld(t *testing.T) {
 			require.Equal(t, test.want == "hold", due.Ruling(log, test.fraction) == plan.RemovalsHeld)
 			count := func(string, plan.RemovalLog, time.Time) (plan.DueRemovals, bool) { return due, true }
 			guard := plan.NewGuard(count, func(string) float64 { return test.fraction })
-			guard.Recall(map[string]plan.RemovalLog{"blog": log})
+			guard.Recall(map[string]plan.RemovalLog{"blog": log}, time.Unix(1000, 0))
 			require.Equal(t, test.want, answerOf(guard))
 		})
 	}
@@ -66,10 +68,10 @@ func TestManyRemovalsAtOnceAreHeld(t *testing.T) {
 // answerOf says what guard answers about the first removal.
 func answerOf(guard *plan.Guard) string {
 	basis, now := plan.Basis{Set: rules.NewSet[spec.Rule]()}, time.Unix(1000, 0)
-	answer := guard.Ask("blog", basis, now)
+	answer := asks(first)(guard, "blog", basis, now)
 	if answer.Write != nil {
 		guard.Written("blog", true)
-		answer = guard.Ask("blog", basis, now)
+		answer = asks(first)(guard, "blog", basis, now)
 	}
 	switch {
 	case answer.Wait > 0:
@@ -95,6 +97,10 @@ type world struct {
 	basis       plan.Basis
 	stored      map[string]plan.RemovalLog
 	writes      int
+	// removeAfter is how long a removal waits; terminating are clones that a finalizer keeps.
+	removeAfter time.Duration
+	hastened    bool
+	terminating map[object.Ref]bool
 }
 
 func newWorld(clones, due []object.Ref) *world {
@@ -113,7 +119,7 @@ func newWorld(clones, due []object.Ref) *world {
 // restart has another process go on from what is stored.
 func (w *world) restart() {
 	w.Guard = plan.NewGuard(w.counted, func(string) float64 { return 0.3 })
-	w.Recall(w.stored)
+	w.Recall(w.stored, w.now)
 }
 
 func (w *world) setDue(due []object.Ref) {
@@ -126,10 +132,16 @@ func (w *world) setDue(due []object.Ref) {
 
 // counted is Reader.DueRemovals.
 func (w *world) counted(_ string, log plan.RemovalLog, now time.Time) (plan.DueRemovals, bool) {
-	due, gone := plan.DueRemovals{Total: len(w.clones), Approved: w.approved, ApprovedAt: w.approvedAt}, log.Recent(now)
+	due, gone := plan.DueRemovals{Approved: w.approved, ApprovedAt: w.approvedAt, RemoveAfter: w.removeAfter, Hastened: w.hastened}, log.Recent(now)
 	for target := range w.clones {
-		delete(gone, plan.HashOf(target))
-		if w.due[target] {
+		fate := plan.Stays
+		switch {
+		case w.terminating[target]:
+			fate = plan.Goes
+		case w.due[target]:
+			fate = plan.IsDue
+		}
+		if passed := due.Add(log, gone, target, object.Ref{}, fate); fate == plan.IsDue && !passed {
 			due.Targets = append(due.Targets, target)
 		}
 	}
@@ -137,9 +149,21 @@ func (w *world) counted(_ string, log plan.RemovalLog, now time.Time) (plan.DueR
 	return due, w.known
 }
 
+// question is what a guard is asked about a rule.
+type question = func(g *plan.Guard, rule string, basis plan.Basis, now time.Time) plan.Verdict
+
+// asks asks about the removal of target.
+func asks(target object.Ref) question {
+	return func(g *plan.Guard, rule string, basis plan.Basis, now time.Time) plan.Verdict {
+		return g.Ask(rule, target, object.Ref{}, basis, now)
+	}
+}
+
+var first = synctest.Targets(0, 1)[0]
+
 // remove asks about the removal of target, and carries it out if it may.
 func (w *world) remove(target object.Ref) plan.Verdict {
-	answer := w.judged((*plan.Guard).Ask)
+	answer := w.judged(asks(target))
 	if answer.Pass {
 		delete(w.clones, target)
 		delete(w.due, target)
@@ -147,9 +171,9 @@ func (w *world) remove(target object.Ref) plan.Verdict {
 	return answer
 }
 
-func (w *world) judged(question func(*plan.Guard, string, plan.Basis, time.Time) plan.Verdict) plan.Verdict {
+func (w *world) judged(ask question) plan.Verdict {
 	for {
-		answer := question(w.Guard, "blog", w.basis, w.now)
+		answer := ask(w.Guard, "blog", w.basis, w.now)
 		if answer.Write == nil {
 			return answer
 		}
@@ -175,15 +199,25 @@ func (w *world) store(record map[string]plan.RemovalLog) {
 	}
 }
 
+// review has the guard look again at what it wants to look at.
+func (w *world) review() {
+	for _, rule := range w.ToReview() {
+		w.pass(recountPause)
+		w.judged(func(g *plan.Guard, _ string, basis plan.Basis, now time.Time) plan.Verdict {
+			return g.Review(rule, basis, now)
+		})
+	}
+}
+
 func (w *world) pass(pause time.Duration) { w.now = w.now.Add(pause) }
 
 func TestTheGuardCountsAgainWhateverChanges(t *testing.T) {
 	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 2))
 	require.True(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
 	w.setDue(synctest.Targets(1, 10))
-	require.Positive(t, w.remove(synctest.Targets(1, 2)[0]).Wait, "not more often than that")
+	require.Positive(t, w.remove(synctest.Targets(5, 6)[0]).Wait, "not more often than that")
 	w.pass(recountPause)
-	held := w.remove(synctest.Targets(1, 2)[0])
+	held := w.remove(synctest.Targets(5, 6)[0])
 	require.False(t, held.Pass)
 	require.Equal(t, plan.MassRemoval, held.Hold.Reason)
 	require.Equal(t, w.now, held.Since)
@@ -205,7 +239,7 @@ func TestTheGuardSaysOnceThatAnApprovalLetsRemovalsPass(t *testing.T) {
 
 	small := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 2))
 	small.approved, small.approvedAt = 5, time.Unix(1, 0)
-	require.False(t, small.remove(synctest.Targets(0, 1)[0]).News, "they would pass without")
+	require.Zero(t, small.remove(synctest.Targets(0, 1)[0]).Passed, "they would pass without, but not at once")
 }
 
 func TestTheGuardLetsNoMorePassThanItCounted(t *testing.T) {
@@ -241,12 +275,12 @@ func TestRemovalsOneByOneAddUpAndAreHeldUntilTheirCauseGoes(t *testing.T) {
 		require.Contains(t, held.Hold.Message, "3 of the 7 clones of rule \"blog\" are due to be deleted after 3 others")
 		w.pass(time.Hour)
 	}
-	require.Equal(t, []string{"blog"}, w.Holding())
+	require.Equal(t, []string{"blog"}, w.ToReview())
 
 	w.setDue(nil)
 	w.pass(recountPause)
 	require.True(t, w.judged((*plan.Guard).Review).Pass)
-	require.Empty(t, w.Holding())
+	require.Empty(t, w.ToReview())
 	writes := w.writes
 	w.setDue(synctest.Targets(9, 10))
 	w.pass(recountPause)
@@ -267,7 +301,7 @@ func TestAnApprovalIsAboutNoMoreThanWasHeldWhenItCame(t *testing.T) {
 	require.False(t, review(synctest.Targets(0, 15), 1000, 1), "7 came with the approval")
 	require.True(t, review(synctest.Targets(0, 7), 1000, 1), "they were held")
 	require.False(t, review(synctest.Targets(0, 15), 1000, 1), "others came after it")
-	require.Equal(t, 8, w.Covered("blog", 1000, time.Unix(1, 0)))
+	require.Equal(t, 1000, w.Covered("blog", 1000, time.Unix(1, 0)), "some are due ever since")
 	require.Equal(t, 1000, w.Covered("blog", 1000, time.Unix(2, 0)), "nobody counted since that one came")
 	require.True(t, review(synctest.Targets(0, 15), 15, 2), "a later one, of what is held now")
 }
@@ -298,10 +332,10 @@ func TestWhatWasHeldIsReleasedAlsoIfClonesChangeWhileTheEndOfTheHoldIsStored(t *
 	w.Written("blog", true)
 	w.basis.Generation++
 	require.Positive(t, w.judged((*plan.Guard).Review).Wait, "it counts again, not more often than that")
-	require.Equal(t, []string{"blog"}, w.Holding(), "so that it is asked again")
+	require.Equal(t, []string{"blog"}, w.ToReview(), "so that it is asked again")
 	w.pass(recountPause)
-	require.ElementsMatch(t, synctest.Targets(0, 5), w.judged((*plan.Guard).Ask).Released)
-	require.Empty(t, w.Holding())
+	require.ElementsMatch(t, synctest.Targets(0, 5), w.judged(asks(first)).Released)
+	require.Empty(t, w.ToReview())
 }
 
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
@@ -320,12 +354,124 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 func TestWhatIsNotStoredIsNotRemoved(t *testing.T) {
 	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 2))
 	for range 3 {
-		answer := w.Ask("blog", w.basis, w.now)
+		answer := w.Ask("blog", first, object.Ref{}, w.basis, w.now)
 		require.NotNil(t, answer.Write)
-		require.Positive(t, w.Ask("blog", w.basis, w.now).Wait, "while it is being written")
+		require.Positive(t, w.Ask("blog", first, object.Ref{}, w.basis, w.now).Wait, "while it is being written")
 		w.Written("blog", false)
 	}
 	require.True(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
+}
+
+func TestWhatPassedIsRememberedUntilItIsCarriedOut(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		between func(w *world)
+		pass    bool
+	}{
+		"an hour later":   {func(w *world) { w.pass(time.Hour) }, true},
+		"after a restart": {func(w *world) { w.pass(time.Hour); w.restart() }, true},
+		"with others counted since": {func(w *world) {
+			w.pass(time.Hour)
+			w.setDue(synctest.Targets(0, 4))
+			w.remove(synctest.Targets(3, 4)[0])
+		}, true},
+		"while others are held": {func(w *world) {
+			w.pass(time.Hour)
+			w.setDue(synctest.Targets(0, 9))
+			w.remove(synctest.Targets(8, 9)[0])
+		}, true},
+		"it was wanted in between":    {func(w *world) { w.pass(time.Hour); w.setDue(nil); w.Forget("blog", first, object.Ref{}) }, false},
+		"and nobody looked then":      {func(w *world) { w.pass(time.Hour); w.setDue(nil); w.judged((*plan.Guard).Review) }, false},
+		"and another process went on": {func(w *world) { w.pass(time.Hour); w.setDue(nil); w.restart() }, false},
+		"and soon after the count":    {func(w *world) { w.setDue(nil); w.review() }, false},
+		"while it fails":              {func(w *world) { w.pass(3 * time.Hour) }, true},
+		"and nobody was there":        {func(w *world) { w.pass(2*time.Hour + 2*time.Minute); w.restart() }, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 3))
+			w.removeAfter = 2 * time.Hour
+			passed := w.ask0().Passed.At
+			require.Equal(t, w.now, passed)
+			test.between(w)
+			w.setDue(synctest.Targets(0, 3))
+			w.pass(recountPause)
+			again := w.ask0()
+			require.True(t, again.Pass)
+			require.Equal(t, test.pass, again.Passed.At.Equal(passed))
+		})
+	}
+}
+
+// With a wait of an hour, what goes one by one must not be held for what passed long ago.
+func TestWhatWaitsCountsForAMinute(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 10), nil)
+	w.removeAfter = 2 * time.Hour
+	for n := range 10 {
+		w.setDue(synctest.Targets(0, n+1))
+		w.pass(2 * time.Minute)
+		require.True(t, w.judged(asks(synctest.Targets(n, n+1)[0])).Pass)
+	}
+	require.Len(t, w.clones, 10)
+}
+
+// A ConfigMap takes 1 MiB. What is not stored, a new leader judges again.
+func TestTheRecordFitsAConfigMapHoweverManyRemovalsWait(t *testing.T) {
+	for sentence, test := range map[string]struct{ rules, batches, batch int }{
+		"five rules that lose 20,000 clones each": {5, 1, 20_000},
+		"15,000 that pass one by one":             {1, 15_000, 1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w, before := newWorld(nil, nil), map[string]plan.RemovalLog{}
+			for rule := range test.rules {
+				var batches []map[string]any
+				for i := range test.batches {
+					var hashes []byte
+					for n := range test.batch {
+						target := synctest.Targets(i*test.batch+n, i*test.batch+n+1)[0]
+						w.clones[target], w.due[target] = true, true
+						hashes = binary.BigEndian.AppendUint64(hashes, plan.HashOf(target))
+					}
+					at := w.now.Add(time.Duration(i) * time.Millisecond)
+					batches = append(batches, map[string]any{"at": at, "due": at.Add(time.Hour), "clones": hashes})
+				}
+				text, err := json.Marshal(map[string]any{"removed": batches})
+				require.NoError(t, err)
+				var log plan.RemovalLog
+				require.NoError(t, log.UnmarshalText(text))
+				before[fmt.Sprint("rule-", rule)] = log
+			}
+			w.Guard = plan.NewGuard(w.counted, func(string) float64 { return 0.3 })
+			w.Recall(before, w.now)
+			w.store(w.Restore(nil, w.now))
+			size := 0
+			for _, log := range w.stored {
+				text, err := log.MarshalText()
+				require.NoError(t, err)
+				size += len(text)
+			}
+			require.Less(t, size, 1<<20)
+			require.Greater(t, size, 600<<10, "as many as fit")
+			w.Restored()
+			require.Nil(t, w.Restore(w.stored, w.now), "written once")
+			if test.batch == 1 {
+				newest := synctest.Targets(test.batches-1, test.batches)[0]
+				require.True(t, w.stored["rule-0"].Has(newest, object.Ref{}))
+				require.False(t, w.stored["rule-0"].Has(first, object.Ref{}), "the oldest is judged again")
+				require.True(t, w.Recorded()["rule-0"].Has(first, object.Ref{}), "in this process it can be forgotten")
+			}
+		})
+	}
+}
+
+func TestWhatWasHeldIsReleasedAlsoIfItIsCountedAgainBefore(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 5))
+	require.False(t, w.ask0().Pass)
+	w.setDue(synctest.Targets(0, 2))
+	w.pass(recountPause)
+	w.store(w.Review("blog", w.basis, w.now).Write)
+	w.Written("blog", true)
+	w.setDue(synctest.Targets(0, 2)) // counted again, before a verdict
+	w.pass(recountPause)
+	require.ElementsMatch(t, synctest.Targets(0, 2), w.judged((*plan.Guard).Review).Released)
 }
 
 func TestARemovalThatIsStillSeenIsNotCountedTwice(t *testing.T) {
@@ -336,7 +482,7 @@ func TestARemovalThatIsStillSeenIsNotCountedTwice(t *testing.T) {
 }
 
 // ask0 is remove, while the cache still shows the clone.
-func (w *world) ask0() plan.Verdict { return w.judged((*plan.Guard).Ask) }
+func (w *world) ask0() plan.Verdict { return w.judged(asks(first)) }
 
 func TestNothingPassesWhileACountIsNotPossible(t *testing.T) {
 	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 1))
@@ -346,11 +492,149 @@ func TestNothingPassesWhileACountIsNotPossible(t *testing.T) {
 	require.True(t, w.remove(synctest.Targets(0, 1)[0]).Pass)
 }
 
+// A clone that a finalizer keeps is not there for good.
+func TestAFinalizerLetsNoMorePass(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 10), nil)
+	w.terminating = map[object.Ref]bool{}
+	passed := 0
+	for n, target := range synctest.Targets(0, 10) {
+		w.setDue(synctest.Targets(0, n+1))
+		w.pass(recountPause)
+		if w.judged(asks(target)).Pass {
+			w.terminating[target] = true
+			passed++
+		}
+	}
+	require.Equal(t, 3, passed)
+}
+
+func TestAnApprovalIsAboutNoneButWhatWasHeld(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 20), synctest.Targets(0, 10))
+	w.removeAfter = time.Hour
+	require.False(t, w.ask0().Pass)
+	w.approved, w.approvedAt = 10, time.Unix(1, 0)
+	w.setDue(synctest.Targets(0, 10))
+	w.pass(recountPause)
+	for _, target := range synctest.Targets(1, 10) { // the first is refused by somebody's webhook
+		require.Zero(t, w.remove(target).Passed)
+	}
+	w.setDue(append(synctest.Targets(0, 1), synctest.Targets(10, 12)...))
+	w.pass(recountPause)
+	require.Equal(t, w.now.Add(time.Hour), w.judged(asks(synctest.Targets(10, 11)[0])).Passed.Due, "few, which wait")
+	require.Zero(t, w.ask0().Passed)
+	require.True(t, w.ask0().Pass)
+	w.setDue(append(synctest.Targets(0, 1), synctest.Targets(10, 19)...))
+	w.pass(recountPause)
+	require.False(t, w.judged(asks(synctest.Targets(15, 16)[0])).Pass)
+	require.True(t, w.ask0().Pass, "also while others are held")
+}
+
+func TestAnApprovalIsOverForWhatIsWantedAgain(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 20), synctest.Targets(0, 10))
+	require.False(t, w.ask0().Pass)
+	w.approved, w.approvedAt = 10, time.Unix(1, 0)
+	w.setDue(synctest.Targets(0, 9)) // one is wanted again, and nobody counted since
+	w.approved = 9
+	w.pass(recountPause)
+	require.True(t, w.ask0().Pass)
+	w.setDue(synctest.Targets(0, 1))
+	w.pass(recountPause)
+	require.True(t, w.ask0().Pass)
+	require.Equal(t, 9, w.Covered("blog", 9, w.approvedAt))
+	w.setDue(synctest.Targets(0, 9)) // away again
+	w.pass(recountPause)
+	require.False(t, w.judged(asks(synctest.Targets(5, 6)[0])).Pass)
+	w.setDue(synctest.Targets(1, 9))
+	w.pass(recountPause)
+	require.False(t, w.judged(asks(synctest.Targets(5, 6)[0])).Pass)
+	require.Zero(t, w.Covered("blog", 9, w.approvedAt), "what is held now keeps no approval")
+}
+
+// Its clone may come from a backup, long after it was deleted.
+func TestAPassIsAboutNoOtherObjectOfThatName(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 10))
+	w.removeAfter = time.Minute
+	w.setDue(synctest.Targets(0, 3))
+	first := w.ask0().Passed
+	require.False(t, first.At.IsZero())
+	w.pass(time.Minute)
+	require.Equal(t, first, w.ask0().Passed)
+	writes := w.writes
+	w.Gone("blog", synctest.Targets(0, 1)[0])
+	require.Nil(t, w.Restore(w.stored, w.now), "nothing to store")
+	require.Equal(t, writes, w.writes)
+	w.pass(time.Hour)
+	require.Equal(t, w.now.Add(time.Minute), w.ask0().Passed.Due)
+}
+
+func TestASecondApprovalIsAboutNoMoreThanTheFirst(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 20), synctest.Targets(0, 10))
+	require.False(t, w.ask0().Pass)
+	w.approved, w.approvedAt = 10, time.Unix(1, 0)
+	w.setDue(synctest.Targets(0, 10))
+	w.pass(recountPause)
+	require.True(t, w.ask0().Pass)
+	w.approvedAt = time.Unix(2, 0)
+	w.setDue(synctest.Targets(5, 15)) // five of them are done, and five others are due
+	w.pass(recountPause)
+	require.Zero(t, w.judged(asks(synctest.Targets(5, 6)[0])).Passed)
+	require.False(t, w.judged(asks(synctest.Targets(12, 13)[0])).Pass && w.judged(asks(synctest.Targets(12, 13)[0])).Passed == (plan.Passed{}))
+}
+
+func TestAnApprovalMakesDueWhatWaitsThen(t *testing.T) {
+	for sentence, restarts := range map[string]bool{"one process": false, "and another goes on": true} {
+		t.Run(sentence, func(t *testing.T) {
+			w := newWorld(synctest.Targets(0, 20), synctest.Targets(0, 3))
+			w.removeAfter = 24 * time.Hour
+			require.Equal(t, w.now.Add(w.removeAfter), w.ask0().Passed.Due)
+			w.pass(time.Hour)
+			w.hastened, w.approvedAt = true, time.Unix(1, 0)
+			w.setDue(synctest.Targets(0, 4)) // one joins only now
+			require.False(t, w.Hastened("blog", w.approvedAt))
+			require.NotNil(t, w.Review("blog", w.basis, w.now).Write)
+			w.Written("blog", false)
+			require.False(t, w.Hastened("blog", w.approvedAt), "not stored")
+			due := w.now
+			require.Subset(t, w.judged((*plan.Guard).Review).Released, synctest.Targets(0, 3), "asked about at once")
+			require.True(t, w.Hastened("blog", w.approvedAt))
+			if restarts {
+				w.hastened, w.approvedAt = false, time.Time{} // withdrawn
+				w.restart()
+			}
+			require.WithinDuration(t, due, w.ask0().Passed.Due, 0)
+			require.WithinDuration(t, due.Add(w.removeAfter), w.judged(asks(synctest.Targets(3, 4)[0])).Passed.Due, 0)
+		})
+	}
+}
+
+// Approved are those that an earlier leader held then.
+func TestAnApprovalIsAboutNoLaterHold(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 20), synctest.Targets(0, 10))
+	require.False(t, w.ask0().Pass)
+	w.approved, w.approvedAt = 10, w.now.Add(-time.Minute)
+	w.restart()
+	w.pass(recountPause)
+	require.False(t, w.ask0().Pass)
+	w.approvedAt = w.now.Add(time.Second)
+	w.restart()
+	w.pass(recountPause)
+	require.True(t, w.ask0().Pass)
+}
+
+func TestAHoldWhoseEndIsNotStoredIsNotRememberedOnceForEachAttempt(t *testing.T) {
+	w := heldThenApproved(t)
+	for range 50 {
+		require.NotNil(t, w.Ask("blog", first, object.Ref{}, w.basis, w.now).Write)
+		w.Written("blog", false)
+	}
+	require.Len(t, w.judged((*plan.Guard).Review).Released, 5)
+}
+
 // Invariant 5, for any pace, and with a kill at any moment.
 func TestNoTrickleRemovesMoreThanTheFractionAtOnce(t *testing.T) {
-	first := seed.Or(t, 0)
+	base := seed.Or(t, 0)
 	for i := range uint64(400) {
-		number := first + i
+		number := base + i
 		dice := rand.New(rand.NewPCG(number, 0))
 		total, pace := 1+dice.IntN(40), time.Duration(1+dice.IntN(int(20*time.Second)))
 		w := newWorld(synctest.Targets(0, total), nil)
@@ -386,7 +670,7 @@ func TestNoTrickleRemovesMoreThanTheFractionAtOnce(t *testing.T) {
 
 // kill ends the process, often while it writes.
 func (w *world) kill(dice *rand.Rand) {
-	if answer := w.Ask("blog", w.basis, w.now); answer.Write != nil && dice.IntN(2) == 0 {
+	if answer := w.Ask("blog", first, object.Ref{}, w.basis, w.now); answer.Write != nil && dice.IntN(2) == 0 {
 		w.store(answer.Write)
 	}
 	w.restart()
@@ -416,7 +700,7 @@ func TestSourcesThatOthersReplaceAreNoMassRemoval(t *testing.T) {
 		"what came since replaces another":                           {gone: 1, came: 2, before: 1, now: hour(1).Add(time.Minute)},
 		"what was replaced is still replaced":                        {gone: 1, came: 1, before: -1, now: hour(1).Add(5 * time.Minute)},
 		"and gives its replacement to no second":                     {gone: 2, came: 1, before: -1, now: hour(1).Add(5 * time.Minute), counted: 1},
-		"but not for ever, as when it came back":                     {gone: 1, came: 0, before: -1, now: hour(2), counted: 1},
+		"as long as its clones are there":                            {gone: 1, came: 0, before: -1, now: hour(20)},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var log plan.RemovalLog
@@ -441,7 +725,7 @@ func TestSourcesThatOthersReplaceAreNoMassRemoval(t *testing.T) {
 				guard := plan.NewGuard(func(string, plan.RemovalLog, time.Time) (plan.DueRemovals, bool) {
 					return ask(0, 1, 1, hour(1)), true
 				}, func(string) float64 { return 0.3 })
-				answer := guard.Ask("blog", w.basis, hour(1))
+				answer := guard.Ask("blog", first, object.Ref{}, w.basis, hour(1))
 				w.store(answer.Write)
 				log = w.stored["blog"]
 			}
@@ -451,6 +735,57 @@ func TestSourcesThatOthersReplaceAreNoMassRemoval(t *testing.T) {
 			require.Len(t, due.Replaced, 4*(test.gone-test.counted))
 			require.Equal(t, test.counted > 3, due.Ruling(log, 0.3) == plan.RemovalsHeld)
 			require.Equal(t, test.counted > 0, due.Ruling(log, 0) == plan.RemovalsHeld, "also where every removal is held")
+		})
+	}
+}
+
+// It goes again weeks later, by mistake.
+func TestASourceThatIsBackIsReplacedByNoOther(t *testing.T) {
+	for sentence, isBack := range map[string]bool{"it is back": true, "it is not": false} {
+		t.Run(sentence, func(t *testing.T) {
+			source, clones := synctest.Targets(90, 91)[0], synctest.Targets(0, 10)
+			now, back, came := time.Unix(10_000, 0), false, []plan.Came{{UID: "next", At: time.Unix(9_900, 0)}}
+			count := func(_ string, log plan.RemovalLog, now time.Time) (plan.DueRemovals, bool) {
+				due, gone := plan.DueRemovals{RemoveAfter: time.Minute}, map[object.Ref]*plan.Gone{}
+				for _, clone := range clones {
+					if back {
+						due.Add(log, log.Recent(now), clone, source, plan.StaysWithSource)
+						continue
+					}
+					due.Add(log, log.Recent(now), clone, source, plan.IsDue)
+					gone[source] = cmp.Or(gone[source], &plan.Gone{})
+					gone[source].Add(clone, time.Unix(1000, 0))
+				}
+				due.AddGone(log, gone, came, now)
+				return due, true
+			}
+			guard := plan.NewGuard(count, func(string) float64 { return 0.3 })
+			guard.Recall(nil, now)
+			basis := plan.Basis{Set: rules.NewSet[spec.Rule]()}
+			passes := func() bool {
+				now = now.Add(time.Second)
+				answer := guard.Ask("blog", clones[0], source, basis, now)
+				if answer.Write != nil {
+					guard.Written("blog", true)
+					answer = guard.Ask("blog", clones[0], source, basis, now)
+				}
+				return answer.Pass
+			}
+			require.True(t, passes())
+			now = now.Add(time.Second)
+			guard.Review("blog", basis, now)
+			require.Empty(t, guard.ToReview())
+
+			if isBack {
+				back = true
+				guard.Forget("blog", clones[0], source)
+				require.Equal(t, []string{"blog"}, guard.ToReview())
+				now = now.Add(time.Second)
+				guard.Review("blog", basis, now)
+				back = false
+			}
+			now, came = now.Add(time.Hour), nil
+			require.Equal(t, !isBack, passes())
 		})
 	}
 }

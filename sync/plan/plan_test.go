@@ -506,3 +506,8 @@ func TestCarryingOutAStepLeavesNothingToDo(t *testing.T) {
 	state.Clone = cloneOf(t, rule, source, "team-a")
 	require.False(t, plan.Plan(state).Writes())
 }
+
+// A count reads each clone twice, and a watch may take it away in between.
+func TestACloneThatIsGoneSinceItWasListedGoes(t *testing.T) {
+	require.Equal(t, plan.Goes, plan.State{Namespace: &plan.Namespace{Name: "team-a"}}.Fate())
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
@@ -62,6 +63,40 @@ type State struct {
 	// Found is the object without the marks; read only if NeedsFound says so, or if it has the
 	// clone label.
 	Found *object.Digested
+}
+
+// Fate is what becomes of a clone that exists.
+type Fate int
+
+const (
+	// Stays is that of a clone that is not to be deleted.
+	Stays Fate = iota
+	// StaysWithSource is that of a clone which shows that none of its source is to be deleted: the
+	// source is there, or its clones are retained or suspended.
+	StaysWithSource
+	// IsDue is that of a clone that Headwater is to delete.
+	IsDue
+	// Goes is that of a clone that is being deleted, or whose namespace is.
+	Goes
+)
+
+// Fate returns that of the clone in s, and Goes if it is gone already.
+func (s State) Fate() Fate {
+	if s.Clone == nil {
+		return Goes
+	}
+	decision, unwanted := s.Unwanted()
+	marks, _ := mark.Of(s.Clone)
+	switch {
+	case s.Clone.IsTerminating() || decision.Reason == NamespaceGone:
+		return Goes
+	case unwanted && decision.IsGuarded():
+		return IsDue
+	case !unwanted && s.Candidates[0].Ref == marks.Source, decision.Reason == Suspended, decision.Reason == SourceDeleted:
+		return StaysWithSource
+	default:
+		return Stays
+	}
 }
 
 // NeedsFound reports whether Plan needs State.Found, because Headwater may write

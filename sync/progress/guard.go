@@ -21,6 +21,9 @@ func NewGuard(count func(string, plan.RemovalLog, time.Time) (plan.DueRemovals, 
 	return &Guard{guard: plan.NewGuard(count, maxFraction)}
 }
 
+// Recorded is plan.Guard.Recorded, and waits for nobody.
+func (g *Guard) Recorded() map[string]plan.RemovalLog { return g.guard.Recorded() }
+
 // Use calls use with the guard, which nobody else uses meanwhile.
 func (g *Guard) Use(use func(*plan.Guard)) {
 	g.mu.Lock()

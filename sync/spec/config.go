@@ -3,7 +3,9 @@ package spec
 import (
 	"path"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +23,8 @@ type Config struct {
 	OnSourceDeleted      OnGone           `json:"onSourceDeleted"`
 	OnRuleRemoved        OnGone           `json:"onRuleRemoved"`
 	OnNamespaceUnmatched OnGone           `json:"onNamespaceUnmatched"`
+	// RemoveAfter is how long a clone that is no longer wanted stays.
+	RemoveAfter *metav1.Duration `json:"removeAfter,omitempty"`
 	// History is how many revisions of each source are kept; 0 keeps none.
 	History *int `json:"history,omitempty"`
 	// MaxNotReady is in how many of the rule's namespaces a clone may need attention
@@ -73,7 +77,11 @@ const (
 	Delete OnGone = "Delete"
 )
 
+// DefaultRemoveAfter is RemoveAfter of a rule that does not say, or is not in the file.
+const DefaultRemoveAfter = 30 * time.Second
+
 const (
+	maxRemoveAfter = 24 * time.Hour
 	// defaultHistory is how many revisions a rule with a delivery keeps.
 	defaultHistory = 10
 	minHistory     = 2
@@ -87,6 +95,9 @@ func (c *Config) Default() {
 	defaultTo(&c.OnSourceDeleted, Retain)
 	defaultTo(&c.OnRuleRemoved, Retain)
 	defaultTo(&c.OnNamespaceUnmatched, Delete)
+	if c.RemoveAfter == nil {
+		c.RemoveAfter = &metav1.Duration{Duration: DefaultRemoveAfter}
+	}
 	if c.History == nil {
 		c.History = new(int)
 		if c.Delivery != nil {
@@ -111,6 +122,9 @@ func (c Config) Validate(at *field.Path) field.ErrorList {
 	errs = append(errs, c.Target.validate(at.Child("target"))...)
 	errs = append(errs, validateHistory(at.Child("history"), c.History, c.Delivery != nil)...)
 	errs = append(errs, validateFraction(at.Child("maxDeleteFraction"), c.MaxDeleteFraction)...)
+	if after := c.RemoveAfter.Duration; after < 0 || after > maxRemoveAfter {
+		errs = append(errs, field.Invalid(at.Child("removeAfter"), after.String(), "write 0s to 24h"))
+	}
 	if !stages.IsShare(c.MaxNotReady) {
 		errs = append(errs, field.Invalid(at.Child("maxNotReady"), c.MaxNotReady.String(), "write a number of namespaces, or a percentage from 0% to 100%"))
 	}

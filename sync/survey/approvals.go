@@ -35,6 +35,8 @@ type Approval struct {
 	By string `json:"by,omitempty"`
 	// Removals is how many clones may be removed.
 	Removals int `json:"removals,omitempty"`
+	// Waiting is true if the removals that wait are due at once.
+	Waiting bool `json:"waiting,omitempty"`
 	// Sources are the emptied sources whose clones may become like them, each with the ID
 	// of the plan.Lack that was approved.
 	Sources map[string]string `json:"sources,omitempty"`
@@ -47,12 +49,12 @@ type Approval struct {
 
 // Empty reports whether a approves nothing.
 func (a Approval) Empty() bool {
-	return a.Removals == 0 && len(a.Sources) == 0 && a.Leftovers == nil && a.Configuration == ""
+	return a.Removals == 0 && !a.Waiting && len(a.Sources) == 0 && a.Leftovers == nil && a.Configuration == ""
 }
 
 // Equal reports whether a and b approve the same.
 func (a Approval) Equal(b Approval) bool {
-	return a.Removals == b.Removals && a.Leftovers == b.Leftovers && a.Configuration == b.Configuration && maps.Equal(a.Sources, b.Sources)
+	return a.Removals == b.Removals && a.Waiting == b.Waiting && a.Leftovers == b.Leftovers && a.Configuration == b.Configuration && maps.Equal(a.Sources, b.Sources)
 }
 
 // IsUsedUpByRemovals reports whether the deletion of a clone may use up a.
@@ -91,7 +93,7 @@ func (a *approvals) Of(rule string) Approval { return a.All()[rule].at(a.now()) 
 // as long as somebody likes.
 func (a Approval) at(now time.Time) Approval {
 	if now.Sub(a.At).Abs() > approvalLasts {
-		a.Removals, a.Leftovers, a.Configuration = 0, nil, ""
+		a.Removals, a.Waiting, a.Leftovers, a.Configuration = 0, false, nil, ""
 	}
 	return a
 }
@@ -117,11 +119,14 @@ func ChangeApproval(ctx context.Context, client kubernetes.Interface, ownNamespa
 }
 
 // PutApproval stores approval in place of an earlier one of rule, of which only what it says of
-// other sources stays.
+// other sources stays, and of removals that are not carried out yet if approval does not.
 func PutApproval(ctx context.Context, client kubernetes.Interface, ownNamespace, rule string, approval Approval) error {
 	return ChangeApproval(ctx, client, ownNamespace, rule, func(stored Approval) Approval {
 		merged := approval
 		merged.Sources = object.Merged(stored.Sources, approval.Sources)
+		if merged.Removals == 0 {
+			merged.Removals = stored.at(approval.At).Removals
+		}
 		return merged
 	})
 }

@@ -241,26 +241,25 @@ func (o *Reader) ClonesOf(rule string) []*object.Digested {
 	return clones
 }
 
-// DueRemovals returns which clones of rule plan.Plan would remove. log holds the
-// recent removals of rule. known is false while a needed source namespace is not
-// cached.
+// DueRemovals returns which clones of rule plan.Plan would remove. log holds what passed
+// of rule. known is false while a needed source namespace is not cached.
 func (o *Reader) DueRemovals(rule string, log plan.RemovalLog, now time.Time) (due plan.DueRemovals, known bool) {
 	approval := o.Approvals.Of(rule)
-	due.Approved, due.ApprovedAt = approval.Removals, approval.At
+	due.Approved, due.Hastened, due.ApprovedAt, due.RemoveAfter = approval.Removals, approval.Waiting, approval.At, o.removeAfter(rule)
 	gone, inForce := log.Recent(now), o.ruleInForce(rule)
+	due.Suspended = inForce.Suspended
 	bySource := map[object.Ref]*plan.Gone{}
 	for _, clone := range o.ClonesOf(rule) {
 		state, err := o.State(clone.Ref())
 		if err != nil {
 			return due, false
 		}
-		due.Total++
-		if len(gone) > 0 {
-			delete(gone, plan.HashOf(clone.Ref())) // not removed yet, or recreated
-		}
-		decision, unwanted := state.Unwanted()
-		switch marks, _ := mark.Of(clone); {
-		case !unwanted || !decision.IsGuarded():
+		decision, _ := state.Unwanted()
+		marks, _ := mark.Of(clone)
+		fate := state.Fate()
+		passed := due.Add(log, gone, clone.Ref(), marks.Source, fate)
+		switch {
+		case passed || fate != plan.IsDue:
 		case decision.Reason == plan.SourceDeleted && inForce.BySelector():
 			if bySource[marks.Source] == nil {
 				bySource[marks.Source] = &plan.Gone{}
@@ -296,6 +295,27 @@ func (o *Reader) newSources(base rules.Base, now time.Time) (came []plan.Came) {
 		}
 	}
 	return came
+}
+
+// Wait returns what becomes of decision, a removal by rule that passed the guard so: nothing is
+// done until it is due, or a user approves since that it need not wait. passed is zero for what a
+// user approved.
+func (o *Reader) Wait(decision plan.Decision, passed plan.Passed) plan.Decision {
+	until := passed.Due.UTC()
+	if !o.Now().Before(until) {
+		return decision
+	}
+	return plan.Decision{
+		Action: plan.Leave, Reason: decision.Reason, Until: until,
+		Message: sentences[decision.Reason] + "; the clone is deleted at " + until.Format(time.RFC3339) + " unless it is wanted again",
+	}
+}
+
+func (o *Reader) removeAfter(rule string) time.Duration {
+	if own := o.ruleInForce(rule).RemoveAfter; own != nil {
+		return own.Duration
+	}
+	return spec.DefaultRemoveAfter
 }
 
 // MaxDeleteFraction returns that of rule, or else safety's.

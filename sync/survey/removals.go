@@ -9,8 +9,8 @@ import (
 )
 
 // RemovalsName is the ConfigMap in Headwater's own namespace in which the leader
-// records, for each rule name, the removals of the last minute and whether further
-// removals are held. Only the leader writes it.
+// records, for each rule name, the removals of the last minute, those that wait, and whether
+// further removals are held. Only the leader writes it.
 const RemovalsName = "headwater-removals"
 
 // StoredRemovals is the cached content of that ConfigMap.

@@ -29,6 +29,11 @@ const (
 // IsFine reports whether the clone needs no attention: it is in sync or retained.
 func (s Status) IsFine() bool { return s == Current || s == Retained }
 
+// Waits reports whether a clone that is no longer wanted waits for sync.removeAfter.
+func (f CloneStatus) Waits() bool {
+	return f.Status == Removing && f.Decision.Action == plan.Leave && !f.Decision.Until.IsZero()
+}
+
 // NeedsAttention reports whether Headwater cannot put the clone right by itself, or
 // failed to.
 func (s Status) NeedsAttention() bool {
@@ -98,7 +103,14 @@ func statusOfUnwritten(state plan.State, decision plan.Decision) Status {
 		return Behind // recreated once it is deleted
 	case decision.Reason == plan.NotRecorded:
 		return Behind
-	case decision.Reason == plan.CloneTerminating:
+	default:
+		return statusOfUnwanted(state, decision)
+	}
+}
+
+func statusOfUnwanted(state plan.State, decision plan.Decision) Status {
+	switch {
+	case decision.Reason == plan.CloneTerminating || state.Clone != nil && !decision.Until.IsZero():
 		return Removing
 	case state.Clone != nil && decision.Reason != plan.NamespaceGone:
 		return Retained

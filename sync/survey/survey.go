@@ -143,8 +143,13 @@ func (r *Reading) Report(target object.Ref, report func(CloneStatus)) error {
 func (r *Reading) complete(s plan.State, f CloneStatus, report func(CloneStatus)) {
 	f.Decision = plan.Plan(s)
 	if f.Decision.IsGuarded() {
-		if held := r.Held(f.Rule); held != nil {
+		marks, _ := mark.Of(s.Clone) // the guard rules on the rule of the clone, whichever wants the target
+		f.Rule, f.Source = marks.Rule, marks.Source
+		passed := r.reader.Removals.Of(marks.Rule).Passed(f.Target, marks.Source)
+		if held := r.Held(marks.Rule); held != nil && passed == (plan.Passed{}) {
 			f.Decision = *held
+		} else {
+			f.Decision = r.reader.Wait(f.Decision, passed)
 		}
 	}
 	if f.Status = statusOf(s, f.Decision); f.Status == "" {

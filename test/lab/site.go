@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,7 +93,22 @@ func forgetConfiguration(ctx context.Context, admin kubernetes.Interface) error 
 
 // WriteConfig writes a configuration to file, to which it adds its head; see Replace.
 func WriteConfig(file, rules string) error {
-	return Replace(file, "apiVersion: headwater.dev/v1alpha1\nkind: Config\n"+rules)
+	return Replace(file, "apiVersion: headwater.dev/v1alpha1\nkind: Config\n"+removingAtOnce(rules))
+}
+
+// flow and block are a sync section on one line, and on several.
+var (
+	flow  = regexp.MustCompile(`\bsync: \{`)
+	block = regexp.MustCompile(`(?m)^( *)sync:\n( +)`)
+)
+
+// removingAtOnce has rules remove at once what they do not want any more, unless one of them says
+// after what time: most tests are about something else.
+func removingAtOnce(rules string) string {
+	if strings.Contains(rules, "removeAfter") {
+		return rules
+	}
+	return block.ReplaceAllString(flow.ReplaceAllString(rules, "${0}removeAfter: 0s, "), "${1}sync:\n${2}removeAfter: 0s\n${2}")
 }
 
 // Replace replaces file at once, so that nobody reads half of it.

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/internal/rulestatus/keeper"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/lab"
 )
@@ -44,7 +43,7 @@ func (s *Story) crash(ctx context.Context) error {
 		},
 		s.inside("and the containers of all four read it", "third"),
 		step{what: "headwater has nothing left to do, and is stopped with SIGTERM", do: func(ctx context.Context) error {
-			if err := lab.Eventually(ctx, lab.Rests(s.options.Cluster, s.headwater, keeper.Interval+time.Second)); err != nil {
+			if err := lab.Eventually(ctx, lab.Rests(s.options.Cluster, s.headwater, quiet)); err != nil {
 				return err
 			}
 			s.headwater.Stop()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/config"
 	"github.com/headwater-k8s/headwater/internal/output"
+	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
 
@@ -20,12 +21,17 @@ type Approved struct {
 	DryRun bool `json:"dryRun,omitempty"`
 	// Removals is how many clones may be removed.
 	Removals int `json:"removals,omitempty"`
+	// Waiting is how many clones that are no longer wanted need not wait.
+	Waiting int `json:"waiting,omitempty"`
 	// Emptied are the sources whose clones may be emptied.
 	Emptied []string `json:"emptied,omitempty"`
 }
 
+// waits reports whether clones that are no longer wanted wait to be deleted.
+func waits(status rulestatus.Status) bool { return status.Clones != nil && status.Clones.Waiting > 0 }
+
 // Approve records the user's approval of everything of rule that its RuleStatus says is
-// held. With dryRun it records nothing.
+// held. If nothing is, that is of the removals that wait. With dryRun it records nothing.
 func (r *reader) Approve(ctx context.Context, rule string, dryRun bool) (Approved, error) {
 	approved, approval := Approved{Rule: rule, DryRun: dryRun}, survey.Approval{By: r.user, Sources: map[string]string{}}
 	err := r.whenKnown(ctx, func() error {
@@ -35,8 +41,12 @@ func (r *reader) Approve(ctx context.Context, rule string, dryRun bool) (Approve
 			return err
 		case status.Held == nil && status.Clones != nil && status.Clones.ByState[string(survey.Held)] > 0:
 			return fmt.Errorf("the RuleStatus of rule %q does not say what is held: the Headwater that writes it is older than this command; use the command of its version", rule)
-		case status.Held == nil:
-			return refusal{fmt.Errorf("nothing of rule %q is held; see headwater status", rule)}
+		case status.Held == nil && !waits(status):
+			return refusal{fmt.Errorf("nothing of rule %q is held, and no removal waits; see headwater status", rule)}
+		}
+		if status.Held == nil {
+			approved.Waiting, approval.Waiting = status.Clones.Waiting, true
+			return nil
 		}
 		approval.Removals = status.Held.Removals
 		for _, source := range status.Held.Emptied {
@@ -82,6 +92,9 @@ func (a Approved) Table(out *output.Writer) {
 	}
 	if a.Removals > 0 {
 		_, _ = fmt.Fprintf(out, "%s: removal of %d clones of rule %s\n", verb, a.Removals, a.Rule)
+	}
+	if a.Waiting > 0 {
+		_, _ = fmt.Fprintf(out, "%s: deletion at once of the clones of rule %s that wait for it, %d of them\n", verb, a.Rule, a.Waiting)
 	}
 	for _, source := range a.Emptied {
 		_, _ = fmt.Fprintf(out, "%s: clones of rule %s are emptied like their source %s\n", verb, a.Rule, source)

@@ -106,6 +106,9 @@ func (r ruleReport) row() []string {
 		if retained := clones.ByState[string(survey.Retained)]; retained > 0 {
 			total += fmt.Sprintf(" (and %d retained)", retained)
 		}
+		if clones.Waiting > 0 {
+			total += fmt.Sprintf(" (and %d to be deleted)", clones.Waiting)
+		}
 		row = append(row, total, strconv.Itoa(clones.Current), strconv.Itoa(clones.NeedAttention))
 	} else {
 		row = append(row, none, none, none)

@@ -173,7 +173,7 @@ type stateWord struct {
 var StateWords = []stateWord{
 	{"a", "empty", "not selected", "the rule does not select this namespace"},
 	{"b", "current", "in sync", "the clone matches its source and its rule"},
-	{"c", "retained", "retained", "kept on purpose after its rule, source or namespace stopped matching; Headwater no longer updates it"},
+	{"c", "retained", "retained", "kept on purpose, or until sync.removeAfter is over, after its rule, source or namespace stopped matching; Headwater no longer updates it"},
 	{"d", "removing", "removing", "Headwater is about to delete it"},
 	{"e", "behind", "waiting", "older than its source, or not created yet"},
 	{"f", "drifting", "drifting", "somebody changed it; Headwater is repairing it"},

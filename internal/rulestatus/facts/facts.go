@@ -133,7 +133,11 @@ func (r Source) clones() map[string]*rulestatus.CloneFacts {
 		return all[rule]
 	}
 	r.Sync.Standings(func(s board.Standing, clones int) {
-		of(s.Rule).Count(s.Status, clones)
+		if s.Waits() {
+			of(s.Rule).CountWaiting(s.Until, clones)
+		} else {
+			of(s.Rule).Count(s.Status, clones)
+		}
 		inDetail[s.Rule] = inDetail[s.Rule] || s.NeedsAttention() || s.Reason == plan.CloneTerminating
 	})
 	maps.DeleteFunc(inDetail, func(_ string, is bool) bool { return !is })

@@ -3,6 +3,7 @@ package property
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,7 @@ func (w *world) randomRule() config.Rule {
 			*policy = syncspec.Delete
 		}
 	}
+	rule.Sync.RemoveAfter = &metav1.Duration{Duration: pick(w, []time.Duration{0, 0, time.Second})}
 	return rule
 }
 

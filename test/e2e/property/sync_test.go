@@ -4,6 +4,7 @@ package property
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -86,6 +87,10 @@ func (w *world) comesToRest() {
 		}
 		if err := w.judge(ctx); err != nil {
 			return err
+		}
+		waiting, err := w.headwater.Metric(ctx, "headwater_sync_clones", map[string]string{"state": "removing"})
+		if err != nil || waiting > 0 { // those of a rule that is gone wait for longest
+			return errors.Join(err, lab.ErrorIf(waiting > 0, "%v clones are to be deleted", waiting))
 		}
 		return lab.Holds(ctx, undisturbed, w.nothingWritten(w.Cluster.Mark()))
 	})

@@ -21,7 +21,7 @@ import (
 )
 
 // soon is how far ahead the certificates of these tests become valid, or expire.
-const soon = 20 * time.Second
+const soon = 40 * time.Second
 
 // certificate returns one that is valid in between.
 func certificate(t *testing.T, from, to time.Time) string {

@@ -203,6 +203,7 @@ func TestWhileASourceIsEmptiedNewClonesGetWhatWasDelivered(t *testing.T) {
 			f := start(t)
 			h := f.StartAlone(f.rules)
 			f.allHave("v")
+			f.verdict(1, revisions.Delivered)
 			f.edit("w")
 			f.allHave("w")
 			f.verdict(2, revisions.Delivered)

@@ -261,7 +261,9 @@ func (st stage) check(t *testing.T, h *lab.Headwater, since cluster.Mark) {
 		t.Run(sentence+", in the end", func(t *testing.T) { s.becomes(t, s.after) })
 	}
 	st.Settled(h)
-	requests := slices.DeleteFunc(st.Writes(since), func(r cluster.Request) bool { return r.Resource == "events" || r.Name == "headwater-last-valid" })
+	requests := slices.DeleteFunc(st.Writes(since), func(r cluster.Request) bool {
+		return r.Name == "headwater-last-valid" || r.Name == "headwater-removals"
+	})
 	for sentence, s := range st.scenes {
 		t.Run(sentence+", and no more", func(t *testing.T) {
 			require.ElementsMatch(t, s.wrote, s.written(requests))
