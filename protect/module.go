@@ -155,14 +155,14 @@ func newModule(p params) (result, error) {
 		Protected: prove.ProtectedBy(p.Caches), Source: p.Caches.Sources.Get, Clock: clk, Events: p.Events, Metrics: prove.NewMetrics(p.Registry), Log: p.Log, Wake: loop.NewWake(),
 	}
 	registration := &register.Registration{
-		Client: p.Clients.Typed, Versions: register.Versions{Store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: register.RegisteredConfigMap}},
+		Client: p.Clients.Typed, Namespace: p.Options.Namespace, Versions: register.Versions{Store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: register.RegisteredConfigMap}},
 		Rules: p.Rules, Settings: p.Settings, World: world.world, WorldReady: world.ready,
 		SourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
 		Endpoint:    endpointFor, Own: p.Options.Configuration, Bundle: keeper.Bundle, Answering: server.Listening,
 		Proof: prover.Proof, OnChange: prover.Changed,
 		Clock: clk, Events: p.Events, Metrics: register.NewMetrics(p.Registry), Log: p.Log, Wake: loop.NewWake(),
 	}
-	prover.Engine, prover.OnChange = registration.InForce, registration.Changed
+	prover.Engine, prover.Registered, prover.OnChange = registration.InForce, registration.Registered, registration.Changed
 	keeper.OnChange(registration.Changed)
 	if err := access.onChange(registration.Bound); err != nil {
 		return result{}, err
@@ -213,10 +213,14 @@ func withSegment(endpoint spec.Endpoint, key *digestkey.Key, bundle []byte) spec
 // decider returns the function that decides a review.
 func decider(p params, world cachedWorld) func(decide.Request) decide.Verdict {
 	return func(request decide.Request) decide.Verdict {
-		if request.Scope.About == decide.AboutConfiguration {
+		switch request.Scope.About {
+		case decide.AboutConfiguration:
 			return p.Options.Configuration.Judge(request)
+		case decide.AboutReach:
+			return decide.Reached()
+		default:
+			return decide.Decide(request, p.Rules.Load(), world.world())
 		}
-		return decide.Decide(request, p.Rules.Load(), world.world())
 	}
 }
 
@@ -228,7 +232,7 @@ func certificateOrigin(p params, endpoint spec.Endpoint, clk clock.Clock, m *cer
 			Namespace: p.Options.Namespace, Name: name, Host: endpoint.ServerName, Events: p.Events, Clock: clk, Metrics: m, Log: p.Log,
 		}
 	}
-	return &certs.Own{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Hosts: endpoint.Hosts, Clock: clk, Log: p.Log}
+	return &certs.Own{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Hosts: endpoint.Hosts, Events: p.Events, Clock: clk, Log: p.Log}
 }
 
 // whenNeeded returns a function that waits until needed returns true, then runs

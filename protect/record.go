@@ -69,7 +69,7 @@ func (o knownObjects) isKnown(request decide.Request) bool {
 }
 
 func (r recorder) record(request decide.Request, verdict decide.Verdict, took time.Duration) {
-	if request.User.Name == r.prober && request.User.UID == "" { // impersonated, as only the prover does
+	if request.Scope.About == decide.AboutReach || request.User.Name == r.prober && request.User.UID == "" { // impersonated, as only the prover does
 		return
 	}
 	request.User = brief(request.User)

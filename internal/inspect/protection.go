@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,20 +88,21 @@ func (e *Editors) read(ctx context.Context, client kubernetes.Interface, rule pr
 		Account: ownAccount(own, rbac.ClusterRoleBindings), Configuration: config.ConfigMapName,
 		Requests: []string{survey.ApprovalsName, survey.DeliveriesName},
 	}
-	direct := editors.Of(rule, headwater.Account, rbac.ClusterRoles, rbac.ClusterRoleBindings)
+	policies, err := policiesInForce(ctx, client, own)
+	if err != nil {
+		return err
+	}
+	headwater.Guarded = policies.inForce
+	direct := append(editors.Of(rule, headwater.Account, rbac.ClusterRoles, rbac.ClusterRoleBindings), editors.Writers(policies.writers)...)
 	for _, namespace := range editors.Accounts(direct) {
 		if err := addNamespaced(ctx, client, namespace, &rbac); err != nil {
 			return err
 		}
 	}
-	var guard []string
-	if headwater.Guarded, guard, err = policiesInForce(ctx, client, own); err != nil {
-		return err
-	}
 	for _, one := range append(direct, editors.Ways(rule, direct, headwater, rbac)...) {
 		e.Editors = append(e.Editors, Editor{one, one.Through()})
 	}
-	e.Notes = append(notes(rule, rbac.ClusterRoles), guard...)
+	e.Notes = append(notes(rule, rbac.ClusterRoles), policies.notes...)
 	e.Notes = append(e.Notes,
 		"Kubernetes' own controllers are not listed, nor is who may act as somebody in the list who is not exempt",
 		"everybody also needs the permission for the object itself; what other authorizers than RBAC allow is not seen here")
@@ -134,49 +136,67 @@ func addNamespaced(ctx context.Context, client kubernetes.Interface, namespace s
 	return nil
 }
 
-// policiesInForce reports whether the policy that guards Headwater's own namespace
-// denies, and what follows if it or the one that limits Headwater's account does not.
-func policiesInForce(ctx context.Context, client kubernetes.Interface, own string) (guarded bool, notes []string, err error) {
-	guarded, why, err := isInForce(ctx, client, protectspec.GuardName)
-	if err != nil {
-		return false, nil, err
-	}
-	if !guarded {
-		notes = append(notes, fmt.Sprintf("%s, so who may edit in namespace %s is Headwater", why, own))
-	}
-	limited, why, err := isInForce(ctx, client, protectspec.LimitName, protectspec.LimitUpdatesName)
-	if err == nil && !limited {
-		notes = append(notes, why+", so who has a token of Headwater may write any Secret and ConfigMap")
-	}
-	return guarded, notes, err
+// guard is what the static policies of the chart do.
+type guard struct {
+	// inForce is true if the policy that guards Headwater's own namespace denies there.
+	inForce bool
+	// writers are the users whom it lets write there.
+	writers []string
+	// notes say what follows from a policy that does not deny.
+	notes []string
 }
 
-// isInForce reports whether the policy of that name exists, and whether the binding of the
-// same name makes it deny everywhere, or, with more bindings, each of them makes it deny
-// its part. why says what is missing.
-func isInForce(ctx context.Context, client kubernetes.Interface, name string, more ...string) (inForce bool, why string, err error) {
+// policiesInForce returns the guard of Headwater's own namespace.
+func policiesInForce(ctx context.Context, client kubernetes.Interface, own string) (g guard, err error) {
+	policy, why, err := inForce(ctx, client, protectspec.GuardName)
+	switch {
+	case err != nil:
+		return guard{}, err
+	case policy == nil:
+		g.notes = append(g.notes, fmt.Sprintf("%s, so who may edit in namespace %s is Headwater", why, own))
+	default:
+		g.inForce = true
+		if err := json.Unmarshal([]byte(policy.Annotations[protectspec.WritersAnnotation]), &g.writers); err != nil {
+			g.writers = nil
+			g.notes = append(g.notes, fmt.Sprintf("policy %s has no list of users in its annotation %s: whom it lets change Headwater's workloads is not known", policy.Name, protectspec.WritersAnnotation))
+		}
+	}
+	limit, why, err := inForce(ctx, client, protectspec.LimitName, protectspec.LimitUpdatesName)
+	if err == nil && limit == nil {
+		g.notes = append(g.notes, why+", so who has a token of Headwater may write any Secret and ConfigMap")
+	}
+	return g, err
+}
+
+// inForce returns the policy of that name if the binding of the same name makes it deny
+// everywhere, or, with more bindings, each of them makes it deny its part. It is nil
+// otherwise; why says what is missing.
+func inForce(ctx context.Context, client kubernetes.Interface, name string, more ...string) (policy *admissionregistrationv1.ValidatingAdmissionPolicy, why string, err error) {
 	api := client.AdmissionregistrationV1()
-	_, err = api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
-	inForce = true
+	policy, err = api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
+	denies := true
 	for _, bound := range append([]string{name}, more...) {
 		if err != nil {
 			break
 		}
 		var binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
 		if binding, err = api.ValidatingAdmissionPolicyBindings().Get(ctx, bound, metav1.GetOptions{}); err == nil {
-			inForce = inForce && binding.Spec.PolicyName == name && (binding.Spec.MatchResources == nil || len(more) > 0) &&
+			denies = denies && binding.Spec.PolicyName == name && (binding.Spec.MatchResources == nil || len(more) > 0) &&
 				slices.Contains(binding.Spec.ValidationActions, admissionregistrationv1.Deny)
 		}
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return false, "policy " + name + " is not in force", nil
+		return nil, "policy " + name + " is not in force", nil
 	case apierrors.IsForbidden(err):
-		return false, "you may not read whether policy " + name + " is in force", nil
+		return nil, "you may not read whether policy " + name + " is in force", nil
 	case err != nil:
-		return false, "", fmt.Errorf("read policy %s: %w", name, err)
+		return nil, "", fmt.Errorf("read policy %s: %w", name, err)
+	case !denies:
+		return nil, "policy " + name + " does not deny everywhere", nil
+	default:
+		return policy, "", nil
 	}
-	return inForce, "policy " + name + " does not deny everywhere", nil
 }
 
 func namesOf[R rules.Rule](set *rules.Set[R]) string {

@@ -35,10 +35,14 @@ func OwnerReferences(ctx context.Context, client kubernetes.Interface) ([]metav1
 
 // PutSecret writes a record of Headwater's own: it creates desired if stored is nil, and
 // otherwise gives stored its data, and its owners if it has some. One that somebody made immutable is recreated,
-// since no write to it is ever valid.
+// since no write to it is ever valid; if the API server would refuse that, it stays.
 func PutSecret(ctx context.Context, client kubernetes.Interface, stored, desired *corev1.Secret) (err error) {
 	api := client.CoreV1().Secrets(desired.Namespace)
 	if stored != nil && stored.Immutable != nil && *stored.Immutable {
+		tried := metav1.CreateOptions{FieldManager: mark.FieldManager, DryRun: []string{metav1.DryRunAll}}
+		if _, err := api.Create(ctx, desired, tried); err != nil && !apierrors.IsAlreadyExists(err) { // it exists, so all else was allowed
+			return err
+		}
 		err = api.Delete(ctx, stored.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(stored.UID))})
 		stored = nil
 	}

@@ -90,10 +90,12 @@ var topics = map[string]topic{
 	"Tampered": topicTampered,
 
 	"ProtectionNotProven": topicUnproven,
+	"WebhookSilent":       topicUnproven,
 
-	"ConfigInvalid":       topicInvalid,
-	"CertificateUnusable": topicInvalid,
-	"RulesHeld":           topicRulesHeld,
+	"ConfigInvalid":         topicInvalid,
+	"CertificateUnusable":   topicInvalid,
+	"CertificateNotRenewed": topicInvalid,
+	"RulesHeld":             topicRulesHeld,
 
 	"Propagated": topicPropagated,
 

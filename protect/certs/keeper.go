@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	renewalCheck = time.Hour
+	// renewalCheck is how often it is asked whether a certificate is due: a clock may have been put right.
+	renewalCheck = time.Minute
 	// DefaultSettle is how long a new CA is published, by default, before a
 	// certificate that it signed is served.
 	DefaultSettle = 10 * time.Minute
@@ -67,7 +68,8 @@ type Origin interface {
 	secret() (namespace, name string)
 	// credential returns the certificate to serve and the CAs to trust. secret
 	// is nil if it does not exist. The result is nil if it is not known yet.
-	// The error is an unusableError if the Secret cannot be used.
+	// The error is an unusableError if the Secret cannot be used, until it changes. With
+	// another error, which is tried again, the result is to be served meanwhile, if there is one.
 	credential(ctx context.Context, secret *corev1.Secret, settled settledFunc) (*credential, error)
 }
 
@@ -122,14 +124,20 @@ func (c *Keeper) Bundle() []byte {
 
 // Ready returns an error if there is no valid certificate.
 func (c *Keeper) Ready() error {
-	serving, err := c.Serving(nil)
-	if err != nil {
-		return err
+	c.mu.Lock()
+	serving, problem := c.serving, c.problem
+	c.mu.Unlock()
+	if serving == nil {
+		return problem
 	}
-	if c.clock.Now().After(serving.Leaf.NotAfter) {
-		return errors.New("the serving certificate has expired")
+	switch now, leaf := c.clock.Now(), serving.leaf(); {
+	case now.After(leaf.NotAfter):
+		return errors.Join(errors.New("the serving certificate has expired"), problem)
+	case now.Before(leaf.NotBefore):
+		return errors.Join(fmt.Errorf("the serving certificate is valid only from %s on: was the clock ahead when it was made?", leaf.NotBefore.UTC().Format(time.RFC3339)), problem)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // OnChange registers f, which is called when the certificates may have changed.
@@ -204,14 +212,13 @@ func (c *Keeper) settled(now time.Time) settledFunc {
 func (c *Keeper) reconcile(ctx context.Context, secret *corev1.Secret) (requeueAfter time.Duration, err error) {
 	now := c.clock.Now()
 	wanted, err := c.origin.credential(ctx, secret, c.settled(now))
-	var unusable unusableError
-	switch {
-	case errors.As(err, &unusable):
-		c.setProblem(unusable)
-	case err != nil:
+	c.adopt(wanted, now)
+	if err != nil || wanted != nil {
+		c.setProblem(err)
+	}
+	if err != nil && !errors.As(err, new(unusableError)) {
 		return 0, err
 	}
-	c.adopt(wanted, now)
 	return c.nextCheck(now), nil
 }
 
@@ -230,7 +237,7 @@ func (c *Keeper) nextCheck(now time.Time) time.Duration {
 	return next
 }
 
-func (c *Keeper) setProblem(why unusableError) {
+func (c *Keeper) setProblem(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.problem = why

@@ -29,7 +29,7 @@ import (
 func newKeeper(t *testing.T, client kubernetes.Interface, clk clock.Clock) (*Keeper, *prometheus.Registry) {
 	t.Helper()
 	registry, log := prometheus.NewRegistry(), zaptest.NewLogger(t)
-	own := &Own{Client: client, Namespace: "headwater", Hosts: protecttest.Hosts(), Clock: clk, Log: log}
+	own := &Own{Client: client, Namespace: "headwater", Hosts: protecttest.Hosts(), Events: &eventLog{}, Clock: clk, Log: log}
 	return NewKeeper(client, own, DefaultSettle, clk, NewMetrics(registry), log), registry
 }
 
@@ -201,8 +201,14 @@ func TestKeeperRestoresTheSecret(t *testing.T) {
 
 			damage(t, client)
 			require.Eventually(t, func() bool { return !serves(keeper, before) }, protecttest.Soon, time.Millisecond)
-			after := storedMaterial(t, client)
-			require.True(t, serves(keeper, after))
+			var after *Material
+			require.Eventually(t, func() bool { // the fake API server deletes it once more, since it asks for no UID
+				secret, err := client.CoreV1().Secrets("headwater").Get(t.Context(), spec.CertificateSecret, metav1.GetOptions{})
+				if err == nil {
+					after, err = decode(secret.Data)
+				}
+				return err == nil && serves(keeper, after)
+			}, protecttest.Soon, time.Millisecond)
 			requireServes(t, after, before, start())
 			requireServes(t, after, after, start())
 		})
@@ -246,4 +252,81 @@ func TestKeeperRetriesAndServesOnWhileItCannotWrite(t *testing.T) {
 
 	clk.SetTime(start().Add(leafLifetime + time.Minute))
 	require.ErrorContains(t, keeper.Ready(), "expired")
+}
+
+// storedSecret is a Secret as Headwater wrote it at that time.
+func storedSecret(t *testing.T, at time.Time) *corev1.Secret {
+	t.Helper()
+	data, err := maintain(t, nil, nil, protecttest.Hosts(), at, TaskRenewCA, TaskRenewLeaf).encode()
+	require.NoError(t, err)
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "headwater", Name: spec.CertificateSecret, UID: "u"}, Type: corev1.SecretTypeTLS, Data: data}
+}
+
+func TestWhatIsOnlyDueTakesNothingAway(t *testing.T) {
+	quota := apierrors.NewForbidden(corev1.Resource("secrets"), spec.CertificateSecret, errors.New("exceeded quota"))
+	const day = 24 * time.Hour
+	for sentence, test := range map[string]struct {
+		refused   string
+		immutable bool
+		left      time.Duration
+		ready     bool
+		says      string
+	}{
+		"due, and a policy refuses the update":                 {refused: "update", left: 60 * day, ready: true, says: "the stored one is served until"},
+		"due and immutable, and a quota refuses a new Secret":  {refused: "create", immutable: true, left: 60 * day, ready: true, says: "the stored one is served until"},
+		"expired, and a policy refuses the update":             {refused: "update", left: -day, says: "there is no valid one to serve"},
+		"expired and immutable, and a quota refuses a new one": {refused: "create", immutable: true, left: -day, says: "there is no valid one to serve"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			secret := storedSecret(t, start())
+			if test.immutable {
+				secret.Immutable = new(true)
+			}
+			client := protecttest.NewClient()
+			require.NoError(t, client.Tracker().Add(secret))
+			refuses := true
+			client.PrependReactor(test.refused, "secrets", func(k8stesting.Action) (bool, runtime.Object, error) { return refuses, nil, quota })
+			keeper, _ := newKeeper(t, client, clocktesting.NewFakeClock(start().Add(leafLifetime-test.left)))
+			before := storedMaterial(t, client)
+
+			for range 3 {
+				_, err := keeper.reconcile(t.Context(), secret)
+				require.ErrorContains(t, err, "exceeded quota", "so it is tried again")
+			}
+			require.Equal(t, before.BundlePEM(), storedMaterial(t, client).BundlePEM(), "nothing is lost")
+			require.Equal(t, test.ready, serves(keeper, before))
+			if test.ready {
+				require.NoError(t, keeper.Ready())
+			} else {
+				require.ErrorContains(t, keeper.Ready(), "exceeded quota")
+			}
+			said := keeper.origin.(*Own).Events.(*eventLog).all()
+			require.Len(t, said, 1, "once")
+			require.Equal(t, "CertificateNotRenewed", said[0].Reason)
+			require.Contains(t, said[0].Note, test.says)
+
+			refuses = false
+			_, err := keeper.reconcile(t.Context(), secret)
+			require.NoError(t, err)
+			require.NoError(t, keeper.Ready())
+			require.False(t, serves(keeper, before))
+			require.True(t, serves(keeper, storedMaterial(t, client)))
+		})
+	}
+}
+
+func TestACertificateOfAnotherTimeIsNoticedOnceTheClockIsRight(t *testing.T) {
+	client := protecttest.NewClient()
+	clk := clocktesting.NewFakeClock(start().Add(3 * time.Hour)) // ahead
+	keeper, _ := newKeeper(t, client, clk)
+	protecttest.Background(t, keeper.Run)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
+	before := storedMaterial(t, client)
+	watched(t, client)
+	require.Eventually(t, clk.HasWaiters, protecttest.Soon, time.Millisecond)
+	clk.SetTime(start())
+	require.ErrorContains(t, keeper.Ready(), "valid only from")
+	require.LessOrEqual(t, renewalCheck, time.Minute)
+	keeper.wake.Notify() // a fake clock that is put back wakes nobody
+	require.Eventually(t, func() bool { return keeper.Ready() == nil && !serves(keeper, before) }, protecttest.Soon, time.Millisecond)
 }

@@ -3,6 +3,7 @@ package certs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -22,43 +24,74 @@ type Own struct {
 	Client    kubernetes.Interface
 	Namespace string
 	Hosts     spec.Hosts
+	Events    interface{ Record(events.Event) }
 	Clock     clock.Clock
 	Log       *zap.Logger
 	// previous is the last known content, in case the Secret is deleted.
 	previous *Material
+	// reported is the last reported problem, so that it is reported once.
+	reported string
 }
 
 func (o *Own) secret() (namespace, name string) { return o.Namespace, spec.CertificateSecret }
 
 // credential renews the certificate in secret if that is due, and returns it
 // once it is written. It returns nil if another replica wrote the Secret first;
-// the watch event then triggers another call.
+// the watch event then triggers another call. With an error it returns the stored
+// one, if that is still valid.
 func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled settledFunc) (*credential, error) {
-	var stored *Material
-	if secret != nil {
-		var err error
-		if stored, err = decode(secret.Data); err != nil {
-			o.Log.Warn("Secret with the webhook certificate is unusable; recreating the certificate",
-				zap.String("secret", o.Namespace+"/"+spec.CertificateSecret), zap.Error(err))
-		}
-	}
-	kept, done, err := Maintain(stored, o.previous, o.Hosts, settled, o.Clock.Now())
-	if err != nil {
-		return nil, fmt.Errorf("renew the webhook certificate: %w", err)
-	}
-	if len(done) > 0 {
-		err := o.store(ctx, secret, kept)
+	stored, now := o.read(secret), o.Clock.Now()
+	kept, done, err := Maintain(stored, o.previous, o.Hosts, settled, now)
+	if err == nil && len(done) > 0 {
+		err = o.store(ctx, secret, kept)
 		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			o.Log.Debug("another replica wrote the webhook certificate first")
 			return nil, nil
 		}
-		if err != nil {
-			return nil, fmt.Errorf("write Secret %s/%s: %w", o.Namespace, spec.CertificateSecret, err)
-		}
+	}
+	switch {
+	case err != nil:
+		return o.notRenewed(secret, stored, now, err)
+	case len(done) > 0:
 		o.Log.Info("webhook certificate renewed", zap.Any("done", done), zap.Time("expires", kept.leaf.NotAfter))
 	}
-	o.previous = kept
+	o.previous, o.reported = kept, ""
 	return kept.Credential(), nil
+}
+
+// read returns the content of secret; nil if there is none that can be used.
+func (o *Own) read(secret *corev1.Secret) *Material {
+	if secret == nil {
+		return nil
+	}
+	stored, err := decode(secret.Data)
+	if err != nil {
+		o.Log.Warn("Secret with the webhook certificate is unusable; recreating the certificate",
+			zap.String("secret", o.Namespace+"/"+spec.CertificateSecret), zap.Error(err))
+		return nil
+	}
+	return stored
+}
+
+// notRenewed reports that what is due could not be done, and returns the stored certificate as long
+// as that is valid: what is only due must not take away what works.
+func (o *Own) notRenewed(secret *corev1.Secret, stored *Material, now time.Time, why error) (*credential, error) {
+	why = fmt.Errorf("renew the webhook certificate in Secret %s/%s: %w", o.Namespace, spec.CertificateSecret, why)
+	var served *credential
+	meanwhile := "there is no valid one to serve"
+	if stored != nil && stored.isValid(o.Hosts, now) {
+		o.previous, served = stored, stored.Credential()
+		meanwhile = "the stored one is served until " + stored.leaf.NotAfter.UTC().Format(time.RFC3339)
+	}
+	if note := meanwhile + "; trying again: " + why.Error(); o.reported != note {
+		o.reported = note
+		about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: o.Namespace, Name: spec.CertificateSecret}
+		if secret != nil {
+			about.UID = secret.UID
+		}
+		o.Events.Record(events.Event{About: about, Warning: true, Reason: "CertificateNotRenewed", Action: "Renew", Persisting: true, Note: note})
+	}
+	return served, why
 }
 
 // store writes m to the Secret. secret is the current object, or nil to create

@@ -50,6 +50,11 @@ const (
 	TaskPruneCA   Task = "PruneCA"
 )
 
+// isValid reports whether m has a serving certificate for hosts that clients trust at now.
+func (m *Material) isValid(hosts spec.Hosts, now time.Time) bool {
+	return m.leaf != nil && trusted(m.leaf, m.bundle, now) && covers(m.leaf, hosts)
+}
+
 // settledFunc reports whether every API server trusts ca.
 type settledFunc func(ca *x509.Certificate) bool
 
@@ -62,7 +67,7 @@ func Due(m *Material, hosts spec.Hosts, settled settledFunc, now time.Time) Task
 	switch {
 	case m == nil || needsRenewal(m.bundle[0], now):
 		return TaskRenewCA
-	case m.leaf == nil || needsRenewal(m.leaf, now) || !trusted(m.leaf, m.bundle, now) || !covers(m.leaf, hosts):
+	case !m.isValid(hosts, now) || needsRenewal(m.leaf, now):
 		return TaskRenewLeaf
 	case len(m.bundle) == 1:
 		return TaskNone

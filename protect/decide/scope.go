@@ -27,6 +27,8 @@ const (
 	AboutNamespaces About = "namespaces"
 	AboutClones     About = "clones"
 	AboutMarks      About = "marks"
+	// AboutReach checks nothing: see Reached.
+	AboutReach About = "reach"
 )
 
 // Path returns the URL path that the webhook with scope s sends reviews to.
@@ -67,7 +69,7 @@ func (s Scope) restrict(all matches) matches {
 		scoped.clones = all.clones
 	case AboutMarks:
 		scoped.marks = all.marks
-	case AboutConfiguration: // handled by OwnConfiguration
+	case AboutConfiguration, AboutReach: // not decided by rules
 	}
 	if !scoped.marks && len(scoped.sources)+len(scoped.clones)+len(scoped.namespaces) == 0 {
 		return all

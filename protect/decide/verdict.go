@@ -48,6 +48,8 @@ const (
 	ReasonInvalidContent Reason = "InvalidContent"
 	// ReasonUnreadable: the request is incomplete or contradictory.
 	ReasonUnreadable Reason = "Unreadable"
+	// ReasonReached: the prover tried whether the API server reaches the webhook.
+	ReasonReached Reason = "Reached"
 	// ReasonInternalError: a bug in Headwater.
 	ReasonInternalError Reason = "InternalError"
 )
@@ -106,6 +108,12 @@ func (v Verdict) Outcome() Outcome {
 	default:
 		return OutcomeAudited
 	}
+}
+
+// Reached is the verdict on every request of scope AboutReach: a denial, by which the
+// prover sees that the API server reaches the webhook.
+func Reached() Verdict {
+	return Verdict{Reason: ReasonReached, Message: "headwater: the API server reaches the webhook"}
 }
 
 // stricter returns the verdict that allows less. Of two equally strict ones it

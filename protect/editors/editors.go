@@ -29,6 +29,9 @@ const (
 	GrantSuperuser Grant = "Superuser"
 	// GrantHeadwater: they are Headwater.
 	GrantHeadwater Grant = "Headwater"
+	// GrantWriter: the policy headwater-guard lets them change Headwater's own workloads
+	// and its configuration, and so what Headwater does.
+	GrantWriter Grant = "Writer"
 )
 
 // Editor is a user, group or service account that may change what a rule
@@ -73,6 +76,8 @@ func (e Editor) Through() string {
 		return "the API server, which allows it everything"
 	case GrantHeadwater:
 		return "is Headwater itself"
+	case GrantWriter:
+		return "listed in guard.writers of the chart: may change Headwater's own workloads and its configuration"
 	default:
 		return e.way() + ": " + e.via()
 	}
@@ -103,6 +108,8 @@ func (e Editor) way() string {
 		return "may write what Headwater records in " + target
 	case GrantConfiguration:
 		return "may change the rule, in " + target
+	case GrantPolicies:
+		return "may change the policies that deny"
 	default:
 		return string(e.Grant)
 	}
@@ -143,6 +150,15 @@ func Of(rule spec.Rule, headwater spec.ServiceAccount, roles []rbacv1.ClusterRol
 	}
 	slices.SortFunc(editors, compareEditors)
 	return slices.Compact(editors)
+}
+
+// Writers returns the users of guard.writers.
+func Writers(users []string) []Editor {
+	var writers []Editor
+	for _, user := range users {
+		writers = append(writers, targetOf(Editor{Kind: rbacv1.UserKind, Name: user, Grant: GrantWriter}))
+	}
+	return writers
 }
 
 func compareEditors(a, b Editor) int {

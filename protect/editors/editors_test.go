@@ -48,6 +48,7 @@ func TestEditorsAreListedWithTheirGrants(t *testing.T) {
 			*binding("admins", "cluster-admin", "root"), *binding("owners", "owner", "owen"),
 			*binding("breakers", "breaker", "bob"), *binding("readers", "reader", "rita"),
 		})
+	listed = append(listed, editors.Writers([]string{"wanda", "system:serviceaccount:cd:argo"})...)
 	var lines []string
 	for _, editor := range listed {
 		lines = append(lines, editor.Subject()+": "+editor.Through())
@@ -62,6 +63,8 @@ func TestEditorsAreListedWithTheirGrants(t *testing.T) {
 		"User owen: ClusterRole owner of the rule, through ClusterRoleBinding owners",
 		"User root: ClusterRole cluster-admin of the rule, through ClusterRoleBinding admins",
 		"User root: verb override in ClusterRole cluster-admin, through ClusterRoleBinding admins",
+		"User wanda: listed in guard.writers of the chart: may change Headwater's own workloads and its configuration",
+		"ServiceAccount cd/argo: listed in guard.writers of the chart: may change Headwater's own workloads and its configuration",
 	}, lines)
 }
 

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/headwater-k8s/headwater/protect/manifests"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -31,6 +33,9 @@ const (
 	GrantRecords Grant = "Records"
 	// GrantConfiguration: they may change the rule itself.
 	GrantConfiguration Grant = "Configuration"
+	// GrantPolicies: they may change or delete the policies that deny, which nothing
+	// protects.
+	GrantPolicies Grant = "Policies"
 )
 
 // Own is what Ways knows of Headwater.
@@ -71,13 +76,13 @@ func Accounts(editors []Editor) []string {
 func Ways(rule spec.Rule, exempt []Editor, own Own, rbac RBAC) []Editor {
 	w := ways{rule: rule, own: own, rbac: rbac}
 	for _, editor := range exempt {
-		w.targets = append(w.targets, targetOf(editor))
+		if target := targetOf(editor); !slices.ContainsFunc(w.targets, target.isSubject) {
+			w.targets = append(w.targets, target)
+		}
 	}
 	var found []Editor
 	for _, h := range rbac.holdings() {
-		isExempt := slices.ContainsFunc(w.targets, func(t Editor) bool {
-			return t.Kind == h.subject.Kind && t.Namespace == h.subject.Namespace && t.Name == h.subject.Name
-		})
+		isExempt := slices.ContainsFunc(w.targets, Editor{Kind: h.subject.Kind, Namespace: h.subject.Namespace, Name: h.subject.Name}.isSubject)
 		isOwn := h.subject.Kind == rbacv1.ServiceAccountKind && h.subject.Namespace == own.Account.Namespace
 		if !isExempt && !isOwn {
 			found = append(found, w.of(h)...)
@@ -87,13 +92,18 @@ func Ways(rule spec.Rule, exempt []Editor, own Own, rbac RBAC) []Editor {
 	return found
 }
 
-// targetOf returns kind and name of editor alone. A user with the name of a service
-// account is one.
+// isSubject reports whether both are the same user, group or service account.
+func (e Editor) isSubject(other Editor) bool {
+	return e.Kind == other.Kind && e.Namespace == other.Namespace && e.Name == other.Name
+}
+
+// targetOf returns kind, name and grant of editor alone. A user with the name of a
+// service account is one.
 func targetOf(editor Editor) Editor {
 	if namespace, name, isAccount := accountOf(editor.Name); editor.Kind == rbacv1.UserKind && isAccount {
-		return Editor{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+		return Editor{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name, Grant: editor.Grant}
 	}
-	return Editor{Kind: editor.Kind, Namespace: editor.Namespace, Name: editor.Name}
+	return Editor{Kind: editor.Kind, Namespace: editor.Namespace, Name: editor.Name, Grant: editor.Grant}
 }
 
 func accountOf(user string) (namespace, name string, isAccount bool) {
@@ -127,6 +137,7 @@ func (w ways) of(h *holding) []Editor {
 	role, grant := w.binds(h)
 	found.add(GrantBind, Editor{Kind: "ClusterRole", Name: role}, grant)
 	found.add(GrantEscalate, Editor{}, h.escalates())
+	found.add(GrantPolicies, Editor{}, h.changesPolicies())
 	namespace := w.own.Account.Namespace
 	if w.own.Guarded {
 		return found.editors
@@ -160,8 +171,8 @@ func (w ways) impersonates(h *holding, target Editor) *granted {
 		return as("", "groups", "", target.Name)
 	}
 	grant := as("", "serviceaccounts", target.Namespace, target.Name)
-	if w.isHeadwater(target) && as("authentication.k8s.io", "uids", "", "") == nil {
-		return nil // without a UID, a request is not Headwater's
+	if (w.isHeadwater(target) || target.Grant == GrantWriter) && as("authentication.k8s.io", "uids", "", "") == nil {
+		return nil // without a UID, a request is neither Headwater's nor a writer's
 	}
 	return grant
 }
@@ -222,6 +233,19 @@ func (h *holding) escalates() *granted {
 		return nil
 	}
 	return h.may("", permission{verbs: []string{"update", "patch"}, group: rbacv1.GroupName, resource: "clusterroles"})
+}
+
+func (h *holding) changesPolicies() *granted {
+	names := append([]string{spec.GuardName, spec.LimitName, spec.LimitUpdatesName}, manifests.PolicyNames()...)
+	for _, resource := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
+		for _, name := range names {
+			need := permission{verbs: []string{"update", "patch", "delete", "deletecollection"}, group: admissionregistrationv1.GroupName, resource: resource, name: name}
+			if grant := h.may("", need); grant != nil {
+				return grant
+			}
+		}
+	}
+	return nil
 }
 
 func (w ways) writesRecords(h *holding) *granted {

@@ -23,10 +23,18 @@ const (
 	policySelf       = "self"
 )
 
+// aboutRules are the subjects of policies that rules ask for.
+var aboutRules = []string{policySources, policyNamespaces, policyClones}
+
+// EnforcesRules reports whether a policy of this name denies what a rule forbids.
+func EnforcesRules(name string) bool {
+	return slices.ContainsFunc(aboutRules, func(subject string) bool { return name == policyName(subject, spec.Enforce) })
+}
+
 // PolicyNames lists all names that Headwater gives to policies, sorted.
 func PolicyNames() []string {
 	names := []string{policyName(policySelf, spec.Enforce)}
-	for _, what := range []string{policySources, policyNamespaces, policyClones} {
+	for _, what := range aboutRules {
 		for _, mode := range []spec.Mode{spec.Enforce, spec.Warn, spec.Audit} {
 			names = append(names, policyName(what, mode))
 		}

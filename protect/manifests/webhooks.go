@@ -179,12 +179,25 @@ func base(name string, enforced bool, client admissionregistrationv1.WebhookClie
 // ConfigMap. It fails open: the installation creates the ConfigMap before
 // Headwater runs, and Headwater does not apply an invalid configuration.
 func ConfigurationWebhook(o decide.OwnConfiguration, endpoint spec.Endpoint, caBundle []byte) admissionregistrationv1.ValidatingWebhook {
-	webhook := base(string(decide.AboutConfiguration)+WebhookDomain, false, clientConfig(endpoint, decide.Scope{About: decide.AboutConfiguration}, caBundle))
-	webhook.NamespaceSelector = inNamespaces([]string{o.Namespace})
-	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, []string{object.ConfigMap.Resource()},
-		admissionregistrationv1.Create, admissionregistrationv1.Update)
+	return forConfigMap(decide.AboutConfiguration, o.Ref(), endpoint, caBundle, admissionregistrationv1.Create, admissionregistrationv1.Update)
+}
+
+// ReachWebhook returns a webhook that denies the creation of the ConfigMap
+// spec.ReachName, which no policy denies. By it, the prover sees that the API
+// server reaches the webhook, whatever the policies deny. It fails open, so that an
+// attempt that does not reach it passes.
+func ReachWebhook(namespace string, endpoint spec.Endpoint, caBundle []byte) admissionregistrationv1.ValidatingWebhook {
+	ref := object.Ref{Kind: object.ConfigMap, Namespace: namespace, Name: spec.ReachName}
+	return forConfigMap(decide.AboutReach, ref, endpoint, caBundle, admissionregistrationv1.Create)
+}
+
+// forConfigMap returns a webhook, which fails open, for these operations on one ConfigMap.
+func forConfigMap(about decide.About, ref object.Ref, endpoint spec.Endpoint, caBundle []byte, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.ValidatingWebhook {
+	webhook := base(string(about)+WebhookDomain, false, clientConfig(endpoint, decide.Scope{About: about}, caBundle))
+	webhook.NamespaceSelector = inNamespaces([]string{ref.Namespace})
+	webhook.Rules = matching(admissionregistrationv1.NamespacedScope, []string{ref.Kind.Resource()}, operations...)
 	webhook.MatchConditions = []admissionregistrationv1.MatchCondition{
-		{Name: "own-configuration", Expression: "object.metadata.name == " + literal(o.Name)},
+		{Name: "own-" + string(about), Expression: "object.metadata.name == " + literal(ref.Name)},
 	}
 	return webhook
 }

@@ -244,6 +244,15 @@ func TestTheWebhookOfTheConfigurationAsksAboutOneConfigMapAndFailsOpen(t *testin
 	require.Equal(t, []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}, webhook.Rules[0].Operations)
 }
 
+func TestTheWebhookThatTheProverReachesRefusesOneConfigMapAndFailsOpen(t *testing.T) {
+	webhook := manifests.ReachWebhook("own", protecttest.Endpoint(t), []byte("ca"))
+	require.Equal(t, "reach.protect.headwater.dev", webhook.Name)
+	require.Equal(t, admissionregistrationv1.Ignore, *webhook.FailurePolicy)
+	require.Equal(t, []string{"own"}, webhook.NamespaceSelector.MatchExpressions[0].Values)
+	require.Equal(t, `object.metadata.name == "headwater-reach"`, webhook.MatchConditions[0].Expression)
+	require.Equal(t, []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, webhook.Rules[0].Operations)
+}
+
 func TestContentIsCheckedWhateverTheOperationsOfItsRule(t *testing.T) {
 	checks, err := validate.Compile(validate.Checks{{Key: "k", Is: validate.YAML}})
 	require.NoError(t, err)

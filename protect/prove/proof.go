@@ -20,13 +20,18 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-// Proof is the result of the last attempt to forge a clone as an account
-// without exemption.
+// Proof is what the last attempts as an account without exemption have shown.
 type Proof struct {
-	// Known is false until the result is certain.
+	// Known is false until the attempt to forge a clone has a result that is certain.
 	Known bool
-	// By is the engine that denied the attempt. It is empty if none did.
+	// By is the engine that denied it. It is empty if none did. While policies deny,
+	// the API server does not ask the webhook.
 	By spec.Engine
+	// Allowed is true if the API server allowed it. If it is false and By is empty, the
+	// attempt failed in another way.
+	Allowed bool
+	// Webhook is whether the webhook denies what only it denies.
+	Webhook Answer
 }
 
 // sentence describes p for the log.
@@ -34,7 +39,7 @@ func (p Proof) sentence() string {
 	switch {
 	case p.By != "":
 		return "verified: the API server denies forged clones"
-	case p.Known:
+	case p.Allowed:
 		return "the API server allows users to forge clones"
 	default:
 		return "it is unknown whether the API server denies forged clones"

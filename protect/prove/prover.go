@@ -61,6 +61,8 @@ type Prover struct {
 	// Engine returns the engine in force. It differs from the configured one if
 	// the API server does not serve policies.
 	Engine func() spec.Engine
+	// Registered reports whether the webhook is registered, and so can deny anything.
+	Registered func() bool
 	// Protected returns the objects of a rule to try.
 	Protected func(spec.Rule) []object.Ref
 	Source    func(object.Ref) (*object.Full, bool)
@@ -80,6 +82,8 @@ type Prover struct {
 	stored     map[string]Status
 	lastTried  time.Time            // as stored
 	doubtSince map[string]time.Time // by subject
+	// silent is true once it was reported that the webhook is silent.
+	silent bool
 }
 
 // Proof returns the result of the last attempt to forge a clone.
@@ -138,7 +142,7 @@ func (p *Prover) verify(ctx context.Context) (requeueAfter time.Duration, err er
 	p.deleteMetrics(statuses)
 	maps.DeleteFunc(statuses, func(_ string, s Status) bool { return s.Since.IsZero() }) // no result yet
 	p.current.Store(&statuses)
-	return p.nextInterval(verified), p.record(ctx, statuses)
+	return min(p.nextInterval(verified), p.verifyWebhook(ctx)), p.record(ctx, statuses)
 }
 
 // clear deletes the stored statuses when no rule enforces. Without the
@@ -199,23 +203,20 @@ func (p *Prover) verifyRule(ctx context.Context, rule spec.Rule, forgery finding
 	return status, proven, len(findings) > 1
 }
 
-// updateProof sets the Proof from the attempt to forge a clone. A denial counts
-// at once. Success or an error counts only after Settling, because a change may
-// not have reached every API server.
+// updateProof sets the Proof from the attempt to forge a clone. A denial counts at once.
+// Success or an error counts only after Settling, because a change may not have reached
+// every API server, and an error only if nothing is known.
 func (p *Prover) updateProof(forgery finding) {
-	doubtful := p.doubtfulFor("path", forgery.by != "")
-	switch {
-	case forgery.by != "":
-		p.setProof(Proof{Known: true, By: forgery.by})
-	case doubtful < Settling:
-	case forgery.problem == "" || !p.Proof().Known:
-		p.setProof(Proof{Known: true})
+	proof, doubtful := p.Proof(), p.doubtfulFor("path", forgery.by != "")
+	if forgery.by != "" || doubtful >= Settling && (forgery.problem == "" || !proof.Known) {
+		proof.Known, proof.By, proof.Allowed = true, forgery.by, forgery == finding{}
 	}
+	p.setProof(proof)
 }
 
 func (p *Prover) setProof(proof Proof) {
 	if before := p.proof.Swap(&proof); before == nil || *before != proof {
-		p.Log.Info(proof.sentence(), zap.String("engine", string(proof.By)))
+		p.Log.Info(proof.sentence(), zap.String("engine", string(proof.By)), zap.String("webhook", string(proof.Webhook)))
 		p.OnChange()
 	}
 }

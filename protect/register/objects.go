@@ -82,6 +82,9 @@ func newObjectReconciler[T clusterObject, L runtime.Object](r *Registration, kin
 			if found != none {
 				action, how = "Changed", changedBy(found)
 			}
+			if kind == kindWebhooks {
+				r.closedSince = time.Time{} // not every API server has heard of it yet
+			}
 			r.reportRestored(kind, desired.GetName(), action, how)
 		},
 		onWritten: func(what string, object T) {

@@ -106,12 +106,9 @@ func (r *objectReconciler[T]) init() {
 	r.applied, r.repairedAt, r.removed = map[string]T{}, map[string]time.Time{}, map[types.UID]bool{}
 }
 
-// reconcile creates and updates the desired objects and deletes all others,
-// unless keepExtras is true. An error with one object does not stop the others.
-func (r *objectReconciler[T]) reconcile(ctx context.Context, running *sync.WaitGroup, desired []T, keepExtras bool) (requeueAfter time.Duration, err error) {
-	if len(desired) == 0 && keepExtras {
-		return 0, nil
-	}
+// reconcile creates and updates the desired objects and deletes all others. An error
+// with one object does not stop the others.
+func (r *objectReconciler[T]) reconcile(ctx context.Context, running *sync.WaitGroup, desired []T) (requeueAfter time.Duration, err error) {
 	if len(desired) == 0 && !r.watching {
 		return 0, r.deleteLeftovers(ctx)
 	}
@@ -128,7 +125,7 @@ func (r *objectReconciler[T]) reconcile(ctx context.Context, running *sync.WaitG
 		requeueAfter = loop.Sooner(requeueAfter, wait)
 	}
 	for _, live := range r.view.List() {
-		if !keepExtras && !wanted[live.GetName()] && r.isOurs(live) && !r.removed[live.GetUID()] {
+		if !wanted[live.GetName()] && r.isOurs(live) && !r.removed[live.GetUID()] {
 			failures = append(failures, r.remove(ctx, live))
 		}
 	}

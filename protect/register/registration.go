@@ -31,9 +31,11 @@ const readyInterval = 200 * time.Millisecond
 // Registration keeps the webhook configuration and the policies in the state
 // that the rules require. One replica runs it, the leader.
 type Registration struct {
-	Client   kubernetes.Interface
-	Rules    *rules.Live[spec.Rule]
-	Settings *live.Value[spec.Settings]
+	Client kubernetes.Interface
+	// Namespace is Headwater's own.
+	Namespace string
+	Rules     *rules.Live[spec.Rule]
+	Settings  *live.Value[spec.Settings]
 	// World is the state that policies are written from. WorldReady reports
 	// whether it is complete.
 	World      func() decide.World
@@ -60,8 +62,10 @@ type Registration struct {
 	Log      *zap.Logger
 	Wake     loop.Wake
 
-	// inForce is the last result of engine.
-	inForce atomic.Pointer[spec.Engine]
+	// inForce is the engine that enforced the rules at the last reconcile, and
+	// registered whether the webhook was registered.
+	inForce    atomic.Pointer[spec.Engine]
+	registered atomic.Bool
 
 	// Used only by the loop.
 	Versions Versions
@@ -78,9 +82,16 @@ type Registration struct {
 	// webhookVerified is true once this or an earlier leader has seen the
 	// webhook deny a request. It never becomes false again.
 	webhookVerified bool
-	// soleEngineSince is when the webhook was registered as the only engine. It
-	// is zero while it is not.
-	soleEngineSince time.Time
+	// closedSince is when the webhook was registered as FailClosed. It is zero
+	// while it is not.
+	closedSince time.Time
+	// policiesCurrent is false if writing the policies failed. policiesSince is since
+	// when, with engine Policy, all are written and one was seen to deny. It is zero
+	// while that is not so.
+	policiesCurrent bool
+	policiesSince   time.Time
+	// helpUntil is until when policies help the webhook. See helpFor.
+	helpUntil time.Time
 }
 
 // Changed triggers a reconcile.
@@ -117,28 +128,41 @@ func (r *Registration) reconcile(ctx context.Context) (requeueAfter time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	r.inForce.Store(&engine)
+	inForce, waiting, err := r.untilHandOver(ctx, engine)
+	if err != nil {
+		return 0, err
+	}
+	r.inForce.Store(&inForce)
 	if !r.SourcesRead() {
-		requeueAfter = readyInterval // a missing source causes no event
+		waiting = loop.Sooner(waiting, readyInterval) // a missing source causes no event
 	}
-	if engine != spec.EngineWebhook || !spec.HasRules(r.Rules) {
-		r.soleEngineSince = time.Time{}
-	}
-	waiting, policyErr := r.reconcilePolicies(ctx, engine)
+	later, policyErr := r.reconcilePolicies(ctx, inForce)
 	if policyErr != nil {
 		r.OnChange() // another engine may enforce now
 	}
-	later, webhookErr := r.reconcileWebhooks(ctx, engine, policyErr == nil)
-	return loop.Sooner(requeueAfter, loop.Sooner(waiting, later)), errors.Join(policyErr, webhookErr, r.Versions.save(ctx))
+	r.policiesCurrent = policyErr == nil
+	r.policiesSince = r.follow(r.policiesSince, engine == spec.EnginePolicy && r.policiesCurrent && r.Proof().By == spec.EnginePolicy)
+	latest, webhookErr := r.reconcileWebhooks(ctx, engine, inForce)
+	return loop.Sooner(waiting, loop.Sooner(later, latest)), errors.Join(policyErr, webhookErr, r.Versions.save(ctx))
 }
 
 // InForce returns the engine that enforces the rules. It is the configured one
-// until the API server was asked whether it serves policies.
+// until the API server was asked whether it serves policies, and Both while one
+// engine has not taken over from the other.
 func (r *Registration) InForce() spec.Engine {
 	if engine := r.inForce.Load(); engine != nil {
 		return *engine
 	}
 	return r.Settings.Load().Engine
+}
+
+// Registered reports whether the webhook is registered.
+func (r *Registration) Registered() bool { return r.registered.Load() }
+
+func (r *Registration) setRegistered(registered bool) {
+	if r.registered.Swap(registered) != registered {
+		r.OnChange()
+	}
 }
 
 // engine returns the configured engine, or Webhook if that is Both and the API
@@ -158,17 +182,26 @@ func (r *Registration) engine(ctx context.Context) (spec.Engine, error) {
 	return spec.EngineWebhook, nil
 }
 
+func (r *Registration) servesPolicies() bool { return r.served != nil && *r.served }
+
+// discoverPolicies sets served. It asks the API server again if that does not serve
+// policies, or allowed what the rules forbid: it may have been upgraded or configured
+// anew.
 func (r *Registration) discoverPolicies(ctx context.Context) error {
-	if r.served != nil {
+	if r.servesPolicies() && !r.Proof().Allowed {
 		return nil
 	}
 	_, err := r.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil && !apierrors.IsNotFound(err) {
+		if r.served != nil {
+			r.Log.Warn("it is not known whether this API server still serves ValidatingAdmissionPolicy", zap.Error(err))
+			return nil
+		}
 		return fmt.Errorf("list ValidatingAdmissionPolicies: %w", err)
 	}
-	served := err == nil
+	before, served := r.servesPolicies() || r.served == nil, err == nil
 	r.served = &served
-	if !served {
+	if !served && before {
 		r.Log.Warn("this API server does not serve ValidatingAdmissionPolicy, as Kubernetes 1.30 and later do: the webhook alone protects, and nothing guards its configuration")
 	}
 	return nil
@@ -188,30 +221,28 @@ func (r *Registration) setOwner(ctx context.Context, object metav1.Object, creat
 	return nil
 }
 
-// reconcilePolicies writes the policies. If the webhook takes over, it keeps
-// the old ones until the webhook configuration has reached every API server.
-func (r *Registration) reconcilePolicies(ctx context.Context, engine spec.Engine) (requeueAfter time.Duration, err error) {
-	takingOver := engine == spec.EngineWebhook && spec.HasRules(r.Rules)
-	if takingOver && !r.soleEngineSince.IsZero() { // otherwise reconcileWebhooks returns when to check again
-		requeueAfter = max(0, prove.Settling-r.Clock.Since(r.soleEngineSince))
-		takingOver = requeueAfter > 0
+// reconcilePolicies writes the policies. It leaves them alone if the API server that was
+// asked does not serve them: another one may.
+func (r *Registration) reconcilePolicies(ctx context.Context, inForce spec.Engine) (requeueAfter time.Duration, err error) {
+	if spec.HasRules(r.Rules) && !r.servesPolicies() {
+		return 0, nil
 	}
 	var definitions []*admissionregistrationv1.ValidatingAdmissionPolicy
 	var bindings []*admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	for _, policy := range desiredPolicies(r.Rules.Load(), r.World(), engine, r.served != nil && *r.served) {
+	for _, policy := range desiredPolicies(r.Rules.Load(), r.World(), inForce) {
 		definitions, bindings = append(definitions, policy.Definition), append(bindings, policy.Binding)
 	}
-	waiting, err := r.policies.reconcile(ctx, &r.running, definitions, takingOver)
-	later, bindingErr := r.bindings.reconcile(ctx, &r.running, bindings, takingOver)
-	return loop.Sooner(requeueAfter, loop.Sooner(waiting, later)), errors.Join(err, bindingErr)
+	waiting, err := r.policies.reconcile(ctx, &r.running, definitions)
+	later, bindingErr := r.bindings.reconcile(ctx, &r.running, bindings)
+	return loop.Sooner(waiting, later), errors.Join(err, bindingErr)
 }
 
 // desiredPolicies returns the policies for engine. With Both, policies enforce,
 // and the webhook handles Warn and Audit, because it reports more. SelfPolicy
-// is always included, because no webhook can protect the webhook configuration.
-func desiredPolicies(set *rules.Set[spec.Rule], world decide.World, engine spec.Engine, served bool) []manifests.Policy {
+// is included with a webhook, because no webhook can protect its configuration.
+func desiredPolicies(set *rules.Set[spec.Rule], world decide.World, engine spec.Engine) []manifests.Policy {
 	switch {
-	case len(set.All()) == 0 || !served:
+	case len(set.All()) == 0:
 		return nil
 	case engine == spec.EngineWebhook:
 		return []manifests.Policy{manifests.SelfPolicy(world)}
@@ -219,78 +250,5 @@ func desiredPolicies(set *rules.Set[spec.Rule], world decide.World, engine spec.
 		return manifests.Policies(set, world, spec.Enforce, spec.Warn, spec.Audit)
 	default:
 		return append(manifests.Policies(set, world, spec.Enforce), manifests.SelfPolicy(world))
-	}
-}
-
-// reconcileWebhooks writes the webhook configuration. If policies take over, it
-// keeps the webhook until the prover has seen a policy deny, or nothing deny.
-// policiesCurrent is false if writing the policies failed.
-func (r *Registration) reconcileWebhooks(ctx context.Context, engine spec.Engine, policiesCurrent bool) (requeueAfter time.Duration, err error) {
-	proof, set := r.Proof(), r.Rules.Load()
-	switch {
-	case len(set.All()) == 0:
-		return r.webhooks.reconcile(ctx, &r.running, nil, false)
-	case engine != spec.EnginePolicy:
-		return r.registerWebhooks(ctx, set, engine, policiesCurrent)
-	case !proof.Known || proof.By == spec.EngineWebhook:
-		return 0, nil // the next proof wakes the loop
-	default:
-		return r.webhooks.reconcile(ctx, &r.running, nil, false)
-	}
-}
-
-// registerWebhooks writes the webhook configuration for set, which has rules.
-func (r *Registration) registerWebhooks(ctx context.Context, set *rules.Set[spec.Rule], engine spec.Engine, policiesCurrent bool) (requeueAfter time.Duration, err error) {
-	bundle := r.Bundle()
-	if err := r.webhooks.watch(ctx, &r.running); err != nil {
-		return 0, err
-	}
-	r.recallWebhookVerified()
-	proof := r.Proof()
-	if bundle == nil || !proof.Known && engine == spec.EngineBoth || len(r.webhooks.applied) == 0 && !r.Answering() {
-		return readyInterval, nil
-	}
-	mode := r.failureMode(engine, proof, policiesCurrent)
-	endpoint := r.Endpoint(bundle)
-	desired := manifests.Configuration(set, r.World().Headwater, mode, endpoint, bundle)
-	if r.Own.Check != nil {
-		desired.Webhooks = append(desired.Webhooks, manifests.ConfigurationWebhook(r.Own, endpoint, bundle))
-	}
-	requeueAfter, err = r.webhooks.reconcile(ctx, &r.running, []*admissionregistrationv1.ValidatingWebhookConfiguration{desired}, false)
-	if engine == spec.EngineWebhook && err == nil && r.soleEngineSince.IsZero() {
-		r.soleEngineSince = r.Clock.Now()
-		requeueAfter = loop.Sooner(requeueAfter, prove.Settling)
-	}
-	return requeueAfter, err
-}
-
-// failureMode returns the failure mode for the webhook. It does not rely on
-// policies that could not be written, even if one denied the last attempt: the
-// others may be missing.
-func (r *Registration) failureMode(engine spec.Engine, proof prove.Proof, policiesCurrent bool) manifests.FailureMode {
-	r.webhookVerified = r.webhookVerified || proof.By == spec.EngineWebhook
-	switch {
-	case engine == spec.EngineBoth && proof.By == spec.EnginePolicy && policiesCurrent:
-		return manifests.FailOpen
-	case r.webhookVerified:
-		return manifests.FailClosed
-	default:
-		return manifests.Probe
-	}
-}
-
-// recallWebhookVerified sets webhookVerified from the live configuration,
-// before it is overwritten: an earlier leader set the failure policy Fail only
-// after verification.
-func (r *Registration) recallWebhookVerified() {
-	if r.webhookVerified || len(r.webhooks.applied) > 0 {
-		return
-	}
-	live, found := r.webhooks.view.Get("", spec.ConfigurationName)
-	if !found {
-		return
-	}
-	for _, webhook := range live.Webhooks {
-		r.webhookVerified = r.webhookVerified || webhook.FailurePolicy != nil && *webhook.FailurePolicy == admissionregistrationv1.Fail
 	}
 }

@@ -21,7 +21,6 @@ import (
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/headwater-k8s/headwater/internal/configmap"
 	"github.com/headwater-k8s/headwater/internal/live"
@@ -69,7 +68,7 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[sp
 	s.identity, s.settings = live.New(protecttest.HeadwaterUser), live.New(spec.Settings{Engine: spec.EngineWebhook})
 	s.proved.Store(&prove.Proof{Known: true, By: spec.EngineWebhook})
 	s.Registration = &Registration{
-		Client: client, Versions: Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, Rules: rules.NewLive(set), Settings: s.settings, Endpoint: func([]byte) spec.Endpoint { return protecttest.Endpoint(t) },
+		Client: client, Namespace: "headwater", Versions: Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, Rules: rules.NewLive(set), Settings: s.settings, Endpoint: func([]byte) spec.Endpoint { return protecttest.Endpoint(t) },
 		World: func() decide.World {
 			return decidetest.NewWorld(func(w *decide.World) { w.Headwater = s.identity.Load() })
 		},
@@ -106,6 +105,7 @@ func (s *registrationSetup) live(t *testing.T) *admissionregistrationv1.Validati
 func (s *registrationSetup) requireRegistered(t *testing.T, set *rules.Set[spec.Rule]) {
 	t.Helper()
 	desired := manifests.Configuration(set, protecttest.HeadwaterUser, manifests.FailClosed, s.Endpoint(nil), s.Bundle())
+	desired.Webhooks = append(desired.Webhooks, manifests.ReachWebhook(s.Namespace, s.Endpoint(nil), s.Bundle()))
 	require.Eventually(t, func() bool {
 		live := s.live(t)
 		if live == nil {
@@ -303,56 +303,6 @@ func TestRegistrationWithoutRules(t *testing.T) {
 		require.NoError(t, s.newReconcilers())
 		_, err := s.reconcile(t.Context())
 		require.NoError(t, err)
-	})
-}
-
-func TestOneEngineStaysUntilTheOtherHolds(t *testing.T) {
-	policies := func(s *registrationSetup) bool {
-		list, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		return slices.ContainsFunc(list.Items, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool { return p.Name == "headwater-sources" })
-	}
-	use := func(s *registrationSetup, engine spec.Engine) {
-		s.settings.Swap(spec.Settings{Engine: engine})
-		s.Changed()
-	}
-	t.Run("the webhook until the policies were seen to refuse", func(t *testing.T) {
-		s := registered(t)
-		use(s, spec.EnginePolicy)
-		require.Eventually(t, func() bool { return policies(s) }, protecttest.Soon, time.Millisecond)
-		s.Changed()
-		require.Never(t, func() bool { return s.live(t) == nil }, 100*time.Millisecond, 5*time.Millisecond)
-		s.proved.Store(&prove.Proof{Known: true, By: spec.EnginePolicy})
-		s.Changed()
-		require.Eventually(t, func() bool { return s.live(t) == nil }, protecttest.Soon, time.Millisecond)
-	})
-	t.Run("and not for ever where nothing refuses", func(t *testing.T) {
-		s := registered(t)
-		s.proved.Store(&prove.Proof{Known: true})
-		use(s, spec.EnginePolicy)
-		require.Eventually(t, func() bool { return s.live(t) == nil }, protecttest.Soon, time.Millisecond)
-	})
-	t.Run("the policies until the webhook must be known", func(t *testing.T) {
-		s := newTestRegistration(t, newClient(), protecttest.Rules())
-		passing := clocktesting.NewFakeClock(time.Now())
-		s.Clock = passing
-		s.proved.Store(&prove.Proof{Known: true, By: spec.EnginePolicy})
-		use(s, spec.EnginePolicy)
-		protecttest.Background(t, s.Run)
-		require.Eventually(t, func() bool { return policies(s) }, protecttest.Soon, time.Millisecond)
-		use(s, spec.EngineWebhook)
-		require.Never(t, func() bool { return !policies(s) }, 100*time.Millisecond, 5*time.Millisecond, "it does not listen yet")
-		s.up.Store(true)
-		s.trust("ca")
-		require.Eventually(t, func() bool { return s.live(t) != nil }, protecttest.Soon, time.Millisecond)
-		passing.Step(prove.Settling - time.Millisecond)
-		s.Changed()
-		require.Never(t, func() bool { return !policies(s) }, 100*time.Millisecond, 5*time.Millisecond)
-		require.Eventually(t, func() bool {
-			passing.Step(prove.Settling) // after the registration stored its versions
-			s.Changed()
-			return !policies(s)
-		}, protecttest.Soon, 5*time.Millisecond)
 	})
 }
 

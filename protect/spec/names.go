@@ -29,6 +29,14 @@ const (
 	LimitUpdatesName = "headwater-limit-updates"
 )
 
+// ReachName is the ConfigMap, in Headwater's namespace, whose creation the webhook alone
+// denies. So the prover sees that the API server reaches the webhook. Nobody creates it.
+const ReachName = "headwater-reach"
+
+// WritersAnnotation of the policy GuardName has guard.writers of the chart's values, as a
+// JSON list of user names.
+const WritersAnnotation = "headwater.dev/writers"
+
 // KindNamespace is the kind of a request that deletes a namespace.
 const KindNamespace object.Kind = "Namespace"
 

@@ -18,6 +18,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect/decide"
+	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
 // Limits of reviews. An object is at most 1.5 MiB, and a review contains two of
@@ -229,7 +230,7 @@ func read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) bool {
 
 // Errors that have a status of their own.
 var (
-	errNotOwn = errors.New("reviews at this path are only about Headwater's own configuration")
+	errNotOwn = errors.New("reviews at this path are only about one object of Headwater's own")
 	errGone   = errors.New("the client has left")
 )
 
@@ -253,11 +254,24 @@ func (v *Reviewer) review(r *http.Request, scope decide.Scope, body []byte) (rev
 		return nil, request, verdict, err
 	}
 	about := object.Ref{Kind: kindOf(review), Namespace: review.Namespace, Name: review.Name}
-	if scope.About == decide.AboutConfiguration && about != v.Own.Ref() {
+	if !v.concerns(scope.About, about) {
 		return nil, request, verdict, errNotOwn
 	}
 	request, verdict = v.judge(review, scope)
 	return review, request, verdict, nil
+}
+
+// concerns reports whether a webhook about about is for ref: those for one object of
+// Headwater's are for no other.
+func (v *Reviewer) concerns(about decide.About, ref object.Ref) bool {
+	switch about {
+	case decide.AboutConfiguration:
+		return ref == v.Own.Ref()
+	case decide.AboutReach:
+		return ref == object.Ref{Kind: object.ConfigMap, Namespace: v.Own.Namespace, Name: spec.ReachName}
+	default:
+		return true
+	}
 }
 
 // judge returns the verdict. A panic becomes a denial, because reviews are only

@@ -132,8 +132,8 @@ func (f *fleet) protects(ctx context.Context, otherwise admissionregistrationv1.
 			return err
 		}
 		for _, webhook := range live.Webhooks {
-			if strings.HasPrefix(webhook.Name, string(decide.AboutConfiguration)+".") {
-				continue // it checks Headwater's own file, and fails open
+			if about, _, _ := strings.Cut(webhook.Name, "."); about == string(decide.AboutConfiguration) || about == string(decide.AboutReach) {
+				continue // it is about an object of Headwater's own, and fails open
 			}
 			if *webhook.FailurePolicy != otherwise || webhook.ClientConfig.Service == nil {
 				return fmt.Errorf("webhook %s is not registered for good yet", webhook.Name)

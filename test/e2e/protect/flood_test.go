@@ -293,7 +293,7 @@ func TestNoFloodStopsProbesReviewsOrEvents(t *testing.T) {
 	e.Grant("", "edit", "flood-mallory")
 	e.Grant("", "edit", "flood-trudy")
 	mallory, trudy := e.Client("flood-mallory"), e.Client("flood-trudy")
-	e.protected(mallory, "flood-src", "shared")
+	e.protectedByWebhook(mallory, "flood-src", "shared")
 	metrics := strings.TrimPrefix(h.MetricsURL, "http://")
 	atRest := e.refusals(mallory, "flood-src", floodEdits)
 	end := e.flooded(floodTarget{h.WebhookAddress(), metrics, e.registeredPath("sources"), e.registeredPath("configuration"), e.registeredPath("marks")})
@@ -347,7 +347,7 @@ func TestOnlyTheAPIServerIsHeard(t *testing.T) {
 	h := e.Start("\n- name: heard\n  source: {kind: Secret, namespace: heard-src, name: shared}\n  protect: {}\n")
 	e.Grant("", "edit", "heard-mallory")
 	mallory := e.Client("heard-mallory")
-	e.protected(mallory, "heard-src", "shared")
+	e.protectedByWebhook(mallory, "heard-src", "shared")
 	f := newFlood(t.Context(), floodTarget{Webhook: h.WebhookAddress()})
 	sources, configuration := e.registeredPath("sources"), e.registeredPath("configuration")
 	for path, want := range map[string]int{

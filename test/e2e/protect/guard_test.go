@@ -229,25 +229,31 @@ func (e *env) guardsTheConfiguration() {
 func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 	e := newEnv(t)
 	jane := e.sourceWithEditor("path", "path-jane")
-	e.Sections = "protect: {engine: Webhook}\n"
+	e.Grant("", "path-editor", "path-owner")
+	owner := e.Client("path-owner")
+	e.Sections = byTheWebhookAlone
 	nowhere, err := lab.FreeAddress()
 	require.NoError(t, err)
 	options := e.Options(`
 - name: path
   source: {kind: Secret, namespace: path-src, name: shared}
-  protect: {}
+  protect: {allow: {clusterRoles: [], users: [path-owner]}}
 `)
 	options.Args = []string{"--webhook-url", "https://" + nowhere}
 	h := e.Launch(options)
 	require.NoError(t, h.Ready(t.Context()))
 	e.failsOpen()
-	e.HasMetric(h, 0, "headwater_protection_proven", map[string]string{"rule": "path"})
-	require.NoError(t, lab.TryEdit(t.Context(), jane, "path-src", "shared", "x"))
-	e.HasNote("path-src", "shared", "ProtectionNotProven", "allowed a change")
+	require.NoError(t, lab.TryEdit(t.Context(), owner, "path-src", "shared", "x"))
+	t.Log("and the policies refuse those whom the rule does not allow")
+	e.protectedByPolicy(jane, "path-src", "shared")
+	e.proven(h, "path")
+	e.HasEvent("default", webhookConfiguration, "WebhookSilent")
+	require.NoError(t, lab.TryEdit(t.Context(), owner, "path-src", "shared", "y"))
 	h.Stop()
 
 	options.Args = nil
 	h = e.Launch(options)
+	e.protectedByWebhook(jane, "path-src", "shared")
 	e.proven(h, "path")
 	e.HasNote("path-src", "shared", "ProtectionProven", "denies")
 	e.failsClosed()

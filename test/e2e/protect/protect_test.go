@@ -46,6 +46,16 @@ func (e *env) protected(user kubernetes.Interface, namespace, name string) {
 	})
 }
 
+// protectedByWebhook waits until the webhook refuses user. Policies refuse first, as long
+// as there are any, which another test may have left.
+func (e *env) protectedByWebhook(user kubernetes.Interface, namespace, name string) {
+	e.Helper()
+	e.Eventually(func(ctx context.Context) error {
+		err := lab.TryEdit(ctx, user, namespace, name, "probe")
+		return lab.ErrorIf(err == nil || !strings.Contains(err.Error(), byWebhook), "not refused by the webhook: %w", err)
+	})
+}
+
 // protectedByPolicy waits until a policy refuses user, which goes on with no
 // pod running.
 func (e *env) protectedByPolicy(user kubernetes.Interface, namespace, name string) {

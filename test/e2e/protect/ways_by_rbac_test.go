@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/headwater-k8s/headwater/internal/inspect"
+	"github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/test/lab"
 )
 
@@ -40,7 +41,9 @@ func TestWhoCanEditListsTheWaysThatRBACLeavesOpen(t *testing.T) {
 	e.ClusterRole("ways-binder",
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+	e.ClusterRole("ways-remover", rbacv1.PolicyRule{APIGroups: []string{admissionregistrationv1.GroupName}, Resources: []string{"validatingadmissionpolicies"}, Verbs: []string{"delete"}})
 	e.Grant("", "edit", "ways-editor-of-all")
+	e.Grant("", "ways-remover", "ways-remover")
 	e.Grant("ways-ci", "ways-tokens", "ways-token")
 	e.Grant("", "ways-binder", "ways-binder")
 	e.Grant("", "ways-editor", "ways-binder")
@@ -61,14 +64,20 @@ func TestWhoCanEditListsTheWaysThatRBACLeavesOpen(t *testing.T) {
 	require.Contains(t, notes, "policy headwater-guard is not in force, so who may edit in namespace headwater-system is Headwater")
 	require.Contains(t, notes, "what other authorizers than RBAC allow is not seen here")
 
-	e.Policy(metav1.ObjectMeta{Name: "headwater-guard"}, admissionregistrationv1.Create, "", "secrets", "true")
+	writers := map[string]string{spec.WritersAnnotation: `["ways-deployer", "system:serviceaccount:ways-cd:argo"]`}
+	e.Policy(metav1.ObjectMeta{Name: "headwater-guard", Annotations: writers}, admissionregistrationv1.Create, "", "secrets", "true")
 	e.Policy(metav1.ObjectMeta{Name: "headwater-limit"}, admissionregistrationv1.Create, "", "secrets", "true")
 	hows, notes = e.hows(viewer, file)
 	require.NotContains(t, hows["User ways-editor-of-all"], "headwater-system/headwater and")
 	require.NotContains(t, hows["User ways-editor-of-all"], "records")
 	require.NotContains(t, hows["User ways-editor-of-all"], "may change the rule")
 	require.Contains(t, hows["User ways-token"], "ways-ci/default")
+	for _, writer := range []string{"User ways-deployer", "ServiceAccount ways-cd/argo"} {
+		require.Equal(t, "listed in guard.writers of the chart: may change Headwater's own workloads and its configuration\n", hows[writer])
+	}
+	require.Contains(t, hows["User ways-remover"], "may change the policies that deny: ClusterRole ways-remover")
 	require.NotContains(t, notes, "in force")
+	require.NotContains(t, notes, "is not known")
 
 	// What is listed is so: the API server lets them, and then they are exempt.
 	token, err := e.Client("ways-token").CoreV1().ServiceAccounts("ways-ci").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
