@@ -19,6 +19,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/editors"
+	"github.com/headwater-k8s/headwater/protect/manifests"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -87,6 +88,7 @@ func (e *Editors) read(ctx context.Context, client kubernetes.Interface, rule pr
 	headwater := editors.Own{
 		Account: ownAccount(own, rbac.ClusterRoleBindings), Configuration: config.ConfigMapName,
 		Requests: []string{survey.ApprovalsName, survey.DeliveriesName},
+		Policies: append([]string{protectspec.GuardName, protectspec.LimitName, protectspec.LimitUpdatesName}, manifests.PolicyNames()...),
 	}
 	policies, err := policiesInForce(ctx, client, own)
 	if err != nil {
@@ -140,7 +142,7 @@ func addNamespaced(ctx context.Context, client kubernetes.Interface, namespace s
 type guard struct {
 	// inForce is true if the policy that guards Headwater's own namespace denies there.
 	inForce bool
-	// writers are the users whom it lets write there.
+	// writers are the users that it lets write there.
 	writers []string
 	// notes say what follows from a policy that does not deny.
 	notes []string
@@ -158,7 +160,7 @@ func policiesInForce(ctx context.Context, client kubernetes.Interface, own strin
 		g.inForce = true
 		if err := json.Unmarshal([]byte(policy.Annotations[protectspec.WritersAnnotation]), &g.writers); err != nil {
 			g.writers = nil
-			g.notes = append(g.notes, fmt.Sprintf("policy %s has no list of users in its annotation %s: whom it lets change Headwater's workloads is not known", policy.Name, protectspec.WritersAnnotation))
+			g.notes = append(g.notes, fmt.Sprintf("policy %s has no list of users in its annotation %s: it is not known who may change Headwater's workloads", policy.Name, protectspec.WritersAnnotation))
 		}
 	}
 	limit, why, err := inForce(ctx, client, protectspec.LimitName, protectspec.LimitUpdatesName)

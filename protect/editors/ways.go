@@ -7,7 +7,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/headwater-k8s/headwater/protect/manifests"
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
@@ -45,6 +44,8 @@ type Own struct {
 	Configuration string
 	// Requests are the ConfigMaps there that people are meant to write.
 	Requests []string
+	// Policies are the names of the policies that deny.
+	Policies []string
 	// Guarded is true while the policy headwater-guard is in force.
 	Guarded bool
 }
@@ -137,7 +138,7 @@ func (w ways) of(h *holding) []Editor {
 	role, grant := w.binds(h)
 	found.add(GrantBind, Editor{Kind: "ClusterRole", Name: role}, grant)
 	found.add(GrantEscalate, Editor{}, h.escalates())
-	found.add(GrantPolicies, Editor{}, h.changesPolicies())
+	found.add(GrantPolicies, Editor{}, h.changesPolicies(w.own.Policies))
 	namespace := w.own.Account.Namespace
 	if w.own.Guarded {
 		return found.editors
@@ -235,8 +236,7 @@ func (h *holding) escalates() *granted {
 	return h.may("", permission{verbs: []string{"update", "patch"}, group: rbacv1.GroupName, resource: "clusterroles"})
 }
 
-func (h *holding) changesPolicies() *granted {
-	names := append([]string{spec.GuardName, spec.LimitName, spec.LimitUpdatesName}, manifests.PolicyNames()...)
+func (h *holding) changesPolicies(names []string) *granted {
 	for _, resource := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
 		for _, name := range names {
 			need := permission{verbs: []string{"update", "patch", "delete", "deletecollection"}, group: admissionregistrationv1.GroupName, resource: resource, name: name}

@@ -44,7 +44,8 @@ func waysOf(namespace string, guarded bool, granted ...rbacv1.PolicyRule) []edit
 	exempt := editors.Of(rule, headwaterAccount, rbac.ClusterRoles, rbac.ClusterRoleBindings)
 	exempt = append(exempt, editors.Writers([]string{alice, "system:serviceaccount:cd:argo"})...)
 	return editors.Ways(rule, exempt, editors.Own{
-		Account: headwaterAccount, Configuration: "headwater", Requests: []string{"headwater-approvals"}, Guarded: guarded,
+		Account: headwaterAccount, Configuration: "headwater", Requests: []string{"headwater-approvals"},
+		Policies: []string{spec.GuardName, "headwater-sources"}, Guarded: guarded,
 	}, rbac)
 }
 

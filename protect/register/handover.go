@@ -28,14 +28,24 @@ func (r *Registration) untilHandOver(ctx context.Context, engine spec.Engine) (i
 	case !spec.HasRules(r.Rules) || !r.servesPolicies() || engine == spec.EngineBoth:
 		return engine, 0, nil
 	case engine == spec.EnginePolicy:
-		if holds, missing := r.policiesHold(); r.Registered() && !holds {
-			return spec.EngineBoth, missing, nil
-		}
-		return engine, 0, nil
+		inForce, requeueAfter = r.untilPoliciesHold()
+		return inForce, requeueAfter, nil
 	}
 	if err := r.policies.watch(ctx, &r.running); err != nil {
 		return "", 0, err
 	}
+	inForce, requeueAfter = r.untilWebhookHolds()
+	return inForce, requeueAfter, nil
+}
+
+func (r *Registration) untilPoliciesHold() (inForce spec.Engine, requeueAfter time.Duration) {
+	if holds, missing := r.policiesHold(); r.Registered() && !holds {
+		return spec.EngineBoth, missing
+	}
+	return spec.EnginePolicy, 0
+}
+
+func (r *Registration) untilWebhookHolds() (inForce spec.Engine, requeueAfter time.Duration) {
 	now, proof := r.Clock.Now(), r.Proof()
 	holds, missing := r.webhookHolds()
 	if proof.Allowed && holds {
@@ -43,13 +53,13 @@ func (r *Registration) untilHandOver(ctx context.Context, engine spec.Engine) (i
 	}
 	switch {
 	case now.Before(r.helpUntil):
-		return spec.EngineBoth, r.helpUntil.Sub(now), nil
+		return spec.EngineBoth, r.helpUntil.Sub(now)
 	case proof.Allowed && proof.Webhook == prove.Silent:
-		return spec.EngineBoth, 0, nil
+		return spec.EngineBoth, 0
 	case r.policiesEnforce() && !holds:
-		return spec.EngineBoth, missing, nil
+		return spec.EngineBoth, missing
 	default:
-		return engine, 0, nil
+		return spec.EngineWebhook, 0
 	}
 }
 

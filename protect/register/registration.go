@@ -185,8 +185,8 @@ func (r *Registration) engine(ctx context.Context) (spec.Engine, error) {
 func (r *Registration) servesPolicies() bool { return r.served != nil && *r.served }
 
 // discoverPolicies sets served. It asks the API server again if that does not serve
-// policies, or allowed what the rules forbid: it may have been upgraded or configured
-// anew.
+// policies, or allowed what the rules forbid: its version or its configuration may have
+// changed.
 func (r *Registration) discoverPolicies(ctx context.Context) error {
 	if r.servesPolicies() && !r.Proof().Allowed {
 		return nil

@@ -19,7 +19,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/lab"
 	"github.com/headwater-k8s/headwater/test/seed"
@@ -62,6 +64,63 @@ func TestReplicasThatStartAtOnceAgreeOnOneCA(t *testing.T) {
 		}))
 		require.NoError(t, lab.Refused(lab.TryEdit(ctx, mallory, "first-src", "shared", "x")))
 	})
+}
+
+func TestACertificateThatCannotBeRenewedIsServedAsLongAsItIsValid(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = byTheWebhookAlone
+	r, _, mallory := e.behindTheService("refused")
+	ctx := t.Context()
+	require.NoError(t, lab.IgnoreGone(e.Admin.CoreV1().Secrets(lab.Namespace).Delete(ctx, certificateSecret, metav1.DeleteOptions{})))
+	e.Create(lab.Namespace, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab.Namespace, Name: certificateSecret, Labels: mark.ManagedLabels()},
+		Type:       corev1.SecretTypeTLS, Data: newAuthority(t).own(t, time.Hour),
+	})
+	due := e.Get(lab.Namespace, certificateSecret)
+	allow := e.refuseRenewal()
+	one := r.launch()
+	r.ready()
+	require.NoError(t, r.serve(ctx, due))
+	note := e.HasEvent(lab.Namespace, certificateSecret, "CertificateNotRenewed")
+	require.Contains(t, note, "the stored one is served until ")
+	require.Contains(t, note, "refused by the test")
+	e.protected(mallory, "refused-src", "shared")
+	allow()
+	renewed := func() {
+		t.Helper()
+		e.Eventually(func(ctx context.Context) error {
+			stored := e.Get(lab.Namespace, certificateSecret)
+			return errors.Join(lab.ErrorIf(string(stored.Data[corev1.TLSCertKey]) == string(due.Data[corev1.TLSCertKey]), "not renewed"), r.serve(ctx, stored))
+		})
+	}
+	renewed()
+	r.stop(one)
+
+	t.Log("one that has expired is no certificate, and readiness says why there is no other")
+	e.Edit(lab.Namespace, certificateSecret, func(s *corev1.Secret) { s.Data = newAuthority(t).own(t, -time.Minute) })
+	due = e.Get(lab.Namespace, certificateSecret)
+	allow = e.refuseRenewal()
+	one = r.launch()
+	e.Eventually(func(ctx context.Context) error {
+		err := one.Ready(shortly(ctx, t))
+		return lab.ErrorIf(err == nil || !strings.Contains(err.Error(), "refused by the test"), "ready, or readiness does not say why not: %w", err)
+	})
+	allow()
+	r.ready()
+	renewed()
+	e.protected(mallory, "refused-src", "shared")
+}
+
+// refuseRenewal makes the API server refuse updates of the certificate, until allow.
+func (e *env) refuseRenewal() (allow func()) {
+	e.Helper()
+	allow = e.Policy(metav1.ObjectMeta{Name: "refuse-renewal"}, admissionregistrationv1.Update, "", "secrets", fmt.Sprintf("object.metadata.name != %q", certificateSecret))
+	e.Eventually(func(ctx context.Context) error {
+		_, err := e.Admin.CoreV1().Secrets(lab.Namespace).Patch(ctx, certificateSecret, types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"probe":"x"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return lab.ErrorIf(err == nil, "not refused yet")
+	})
+	return allow
 }
 
 func TestARotationOfTheCAFailsNoWriteAndNoHandshake(t *testing.T) {
@@ -222,6 +281,19 @@ func (a *authority) issue(t *testing.T, host string, lifetime time.Duration) map
 	return map[string][]byte{corev1.TLSCertKey: leaf, corev1.TLSPrivateKeyKey: keyPEM(t, key), "ca.crt": ca}
 }
 
+// own returns the data of the Secret in which Headwater keeps a certificate of its own. It is
+// valid for left of what were ten hours.
+func (a *authority) own(t *testing.T, left time.Duration) map[string][]byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	service, _ := strings.CutSuffix(webhookHost, ".svc")
+	names, ends := []string{service, webhookHost, webhookHost + ".cluster.local"}, time.Now().Add(left)
+	_, leaf := signed(t, &x509.Certificate{DNSNames: names, NotBefore: ends.Add(-10 * time.Hour), NotAfter: ends}, a.certificate, key, a.key)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
+	return map[string][]byte{corev1.TLSCertKey: leaf, corev1.TLSPrivateKeyKey: keyPEM(t, key), "ca.crt": ca, "ca.key": keyPEM(t, a.key)}
+}
+
 // itself returns the data of a Secret without a CA.
 func (a *authority) itself(t *testing.T) map[string][]byte {
 	t.Helper()
@@ -231,10 +303,14 @@ func (a *authority) itself(t *testing.T) map[string][]byte {
 	return map[string][]byte{corev1.TLSCertKey: leaf, corev1.TLSPrivateKeyKey: keyPEM(t, a.key)}
 }
 
-// signed signs template; a nil parent is template itself.
+// signed signs template, which is valid from now on unless it says otherwise; a nil parent is
+// template itself.
 func signed(t *testing.T, template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (certificate *x509.Certificate, encoded []byte) {
 	t.Helper()
-	template.SerialNumber, template.NotBefore = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Minute)
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	if template.NotBefore.IsZero() {
+		template.NotBefore = time.Now().Add(-time.Minute)
+	}
 	if parent == nil {
 		parent = template
 	}

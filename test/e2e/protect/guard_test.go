@@ -244,7 +244,7 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 	require.NoError(t, h.Ready(t.Context()))
 	e.failsOpen()
 	require.NoError(t, lab.TryEdit(t.Context(), owner, "path-src", "shared", "x"))
-	t.Log("and the policies refuse those whom the rule does not allow")
+	t.Log("and the policies refuse who is not allowed by the rule")
 	e.protectedByPolicy(jane, "path-src", "shared")
 	e.proven(h, "path")
 	e.HasEvent("default", webhookConfiguration, "WebhookSilent")
