@@ -75,6 +75,20 @@ func (e *Env) Writes(mark cluster.Mark) []cluster.Request {
 	return requests
 }
 
+// WritesOnly waits until Headwater has written n times since mark, and checks that it writes no
+// more. What it writes is seen a moment before it is in the audit log.
+func (e *Env) WritesOnly(mark cluster.Mark, n int) {
+	e.Helper()
+	e.Eventually(func(context.Context) error {
+		written := len(e.Writes(mark))
+		return ErrorIf(written < n, "%d writes of %d", written, n)
+	})
+	e.Stays(func(context.Context) error {
+		written := e.Writes(mark)
+		return ErrorIf(len(written) != n, "%d writes, not %d: %+v", len(written), n, written)
+	})
+}
+
 // RuleStatuses are written when their interval is over, and have tests of their own.
 func writes(r cluster.Request) bool {
 	return r.IsWrite() && Works(r) && r.Resource != rulestatus.Resource

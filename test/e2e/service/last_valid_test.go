@@ -95,7 +95,7 @@ func TestCommandsFallBackToTheLastValidConfiguration(t *testing.T) {
 	e.configMap(edited)
 	require.NoError(t, lab.Replace(file, edited))
 	e.hasLastValid(edited)
-	require.Len(t, e.Writes(mark), 1, "one write for a new configuration")
+	e.WritesOnly(mark, 1)
 	h.Stop()
 
 	mark = e.Cluster.Mark()
