@@ -132,8 +132,7 @@ func TestARotationOfTheCAFailsNoWriteAndNoHandshake(t *testing.T) {
 		r.launch()
 	}
 	r.ready()
-	e.protected(mallory, "rotate-src", "shared")
-	e.failsClosed()
+	e.protectedByWebhook(mallory, "rotate-src", "shared")
 	load := e.newTraffic("rotate-src", "shared", "other", owner, mallory)
 	r.handshakes(load, caSettle/4)
 	for range rotations {
@@ -172,8 +171,7 @@ func TestACertificateOfSomebodyElseIsSwappedUnderLoad(t *testing.T) {
 		_ = e.Admin.CoreV1().Secrets(lab.Namespace).Delete(context.WithoutCancel(ctx), givenSecret, metav1.DeleteOptions{})
 	})
 	r.ready()
-	e.protected(mallory, "given-src", "shared")
-	e.failsClosed()
+	e.protectedByWebhook(mallory, "given-src", "shared")
 	load := e.newTraffic("given-src", "shared", "other", owner, mallory)
 	r.handshakes(load, caSettle/4)
 	swap := func(data map[string][]byte) *corev1.Secret {

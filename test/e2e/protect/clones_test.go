@@ -283,7 +283,7 @@ func TestTheWebhookIsNeverAskedAboutHeadwatersOwnWrites(t *testing.T) {
 	for _, name := range []string{"shared", "named"} {
 		e.HasClone("own-a", name, map[string]string{"k": "v"})
 	}
-	e.failsClosed()
+	e.protectedByWebhook(mallory, "own-src", "shared")
 	for _, name := range []string{"shared", "named"} {
 		e.protected(mallory, "own-a", name)
 		e.Edit("own-src", name, func(s *corev1.Secret) { s.Data["k"] = []byte("w") })

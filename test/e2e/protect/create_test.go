@@ -116,6 +116,8 @@ func TestNobodyElseMakesASource(t *testing.T) {
 		h := e.Start(makeRules)
 		e.HasClone("make-a", "kept", map[string]string{"k": "v"})
 		e.HasClone("make-a", "copied", map[string]string{"k": "v"})
+		e.Eventually(func(ctx context.Context) error { return lab.Refused(missing(ctx, clients["make-nobody"])) })
+		e.registeredFor(engine)
 		for _, try := range []func(context.Context, kubernetes.Interface) error{missing, toSecret("make-a", attemptToDelete("kept"))} {
 			e.Eventually(func(ctx context.Context) error {
 				if err := try(ctx, clients["make-nobody"]); err == nil || !strings.Contains(err.Error(), by) {

@@ -150,7 +150,7 @@ func TestTamperingDuringARolloutIsPutRight(t *testing.T) {
 			r.ready()
 			e.proven(old, "handover")
 			if tampering.engine == "Webhook" {
-				e.failsClosed()
+				e.webhookAlone()
 			}
 			fresh := r.launch()
 			r.ready()
@@ -187,7 +187,7 @@ func TestTheWebhookConfigurationIsGuarded(t *testing.T) {
 			if engine == "Both" {
 				e.failsOpen() // it is there, then
 			} else {
-				e.failsClosed()
+				e.webhookAlone()
 			}
 			e.guardsTheConfiguration()
 		})
@@ -256,7 +256,7 @@ func TestAWebhookThatWasNeverReachedBlocksNobody(t *testing.T) {
 	e.protectedByWebhook(jane, "path-src", "shared")
 	e.proven(h, "path")
 	e.HasNote("path-src", "shared", "ProtectionProven", "denies")
-	e.failsClosed()
+	e.webhookAlone()
 }
 
 func TestWhatIsRegisteredGoesWithAnUninstallation(t *testing.T) {

@@ -46,10 +46,11 @@ func (e *env) protected(user kubernetes.Interface, namespace, name string) {
 	})
 }
 
-// protectedByWebhook waits until the webhook refuses user. Policies refuse first, as long
-// as there are any, which another test may have left.
+// protectedByWebhook waits until the webhook alone refuses user.
 func (e *env) protectedByWebhook(user kubernetes.Interface, namespace, name string) {
 	e.Helper()
+	e.protected(user, namespace, name)
+	e.webhookAlone()
 	e.Eventually(func(ctx context.Context) error {
 		err := lab.TryEdit(ctx, user, namespace, name, "probe")
 		return lab.ErrorIf(err == nil || !strings.Contains(err.Error(), byWebhook), "not refused by the webhook: %w", err)
@@ -252,7 +253,7 @@ func TestTheRegistrationIsKept(t *testing.T) {
 	e.Sections = "protect: {engine: Webhook}\n"
 	h := e.Start(lab.Rule("keep", "protect: {}"))
 	webhooks := e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	e.failsClosed()
+	e.protectedByWebhook(mallory, "keep-src", "shared")
 	for i, tampering := range []struct {
 		sentence, told string
 		do             func(context.Context) error
@@ -274,7 +275,7 @@ func TestTheRegistrationIsKept(t *testing.T) {
 		t.Run(tampering.sentence, func(t *testing.T) {
 			require.NoError(t, tampering.do(t.Context()))
 			e.HasMetric(h, float64(i+1), "headwater_protection_tampered_total", map[string]string{"kind": "ValidatingWebhookConfiguration"})
-			e.failsClosed()
+			e.webhookAlone()
 			e.protected(mallory, "keep-src", "shared")
 			e.HasNote("default", webhookConfiguration, "Tampered", tampering.told)
 		})
@@ -329,13 +330,20 @@ func (e *env) unregistered() {
 	e.heard()
 }
 
-// failsClosed waits until what the webhook does not answer is refused.
-func (e *env) failsClosed() {
+// webhookAlone waits until the webhook denies with no help: what it does not answer is
+// refused, and the policies, which the API server asks first, are gone. They come with the
+// webhook, and stay until it was seen to deny.
+func (e *env) webhookAlone() {
 	e.Helper()
 	lab.Until(e, e.Admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get, webhookConfiguration, func(live *admissionregistrationv1.ValidatingWebhookConfiguration) error {
 		return lab.ErrorIf(len(live.Webhooks) == 0 || *live.Webhooks[0].FailurePolicy != "Fail", "it fails open")
 	})
 	e.heard()
+	bindings := e.Admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	e.Eventually(func(ctx context.Context) error {
+		_, err := bindings.Get(ctx, "headwater-sources", metav1.GetOptions{})
+		return lab.Gone(err)
+	})
 }
 
 // registeredFor waits until the API server asks the webhook as the engine wants it.
@@ -343,7 +351,7 @@ func (e *env) registeredFor(engine string) {
 	e.Helper()
 	switch engine {
 	case "Webhook":
-		e.failsClosed()
+		e.webhookAlone()
 	case "Policy":
 		e.unregistered()
 	default:

@@ -28,8 +28,7 @@ func TestARolloutFailsNoWrite(t *testing.T) {
 		r.launch()
 	}
 	r.ready()
-	e.protected(mallory, "rolling-src", "shared")
-	e.failsClosed()
+	e.protectedByWebhook(mallory, "rolling-src", "shared")
 	load := e.newTraffic("rolling-src", "shared", "other", owner, mallory)
 	var stopping sync.WaitGroup
 	defer stopping.Wait()

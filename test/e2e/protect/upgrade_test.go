@@ -23,8 +23,7 @@ func TestTheUpgradeFromPathsWithoutASegment(t *testing.T) {
 	r, owner, mallory := e.behindTheService("upgrade")
 	before := r.launch()
 	r.ready()
-	e.protected(mallory, "upgrade-src", "shared")
-	e.failsClosed()
+	e.protectedByWebhook(mallory, "upgrade-src", "shared")
 	before.Kill() // its lease and its webhook stay
 	r.service.Remove(before)
 	segment := e.asOfAnEarlierVersion()

@@ -44,7 +44,7 @@ func TestWithoutPoliciesTheWebhookProtectsAlone(t *testing.T) {
 `
 	h := e.Start(rules)
 	e.proven(h, "none", "none-gone")
-	e.failsClosed()
+	e.webhookAlone()
 	e.protected(mallory, "none-src", "shared")
 	e.SettledFor(h, lab.Settle)               // protection works apart from its queues
 	e.Holds(proofEvery, e.NoWrites(c.Mark())) // nothing is in doubt
