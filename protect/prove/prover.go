@@ -117,6 +117,7 @@ func (p *Prover) verify(ctx context.Context) (requeueAfter time.Duration, err er
 	set := p.Rules.Load()
 	if !spec.Enforces(decide.MarksMode(set)) {
 		p.setProof(Proof{Known: true})
+		clear(p.doubtSince)
 		p.current.Store(nil)
 		return 0, p.clear(ctx)
 	}
@@ -124,7 +125,7 @@ func (p *Prover) verify(ctx context.Context) (requeueAfter time.Duration, err er
 		return 0, err
 	}
 	forgery := p.tryForgedClone(ctx)
-	p.updateProof(forgery)
+	again := p.updateProof(ctx, forgery)
 	verified := forgery.by == p.expectedEngine()
 	statuses := map[string]Status{}
 	for _, rule := range set.All() {
@@ -142,7 +143,7 @@ func (p *Prover) verify(ctx context.Context) (requeueAfter time.Duration, err er
 	p.deleteMetrics(statuses)
 	maps.DeleteFunc(statuses, func(_ string, s Status) bool { return s.Since.IsZero() }) // no result yet
 	p.current.Store(&statuses)
-	return min(p.nextInterval(verified), p.verifyWebhook(ctx)), p.record(ctx, statuses)
+	return min(p.nextInterval(verified), again), p.record(ctx, statuses)
 }
 
 // clear deletes the stored statuses when no rule enforces. Without the
@@ -203,15 +204,19 @@ func (p *Prover) verifyRule(ctx context.Context, rule spec.Rule, forgery finding
 	return status, proven, len(findings) > 1
 }
 
-// updateProof sets the Proof from the attempt to forge a clone. A denial counts at once.
-// Success or an error counts only after Settling, because a change may not have reached
-// every API server, and an error only if nothing is known.
-func (p *Prover) updateProof(forgery finding) {
+// updateProof sets the Proof from the attempt to forge a clone and one that only the webhook
+// denies, both at once: what one says is read together with the other. A denial counts at
+// once. Success or an error counts only after Settling, because a change may not have reached
+// every API server, and an error only if nothing is known. requeueAfter is when to try the
+// webhook again at the latest.
+func (p *Prover) updateProof(ctx context.Context, forgery finding) (requeueAfter time.Duration) {
 	proof, doubtful := p.Proof(), p.doubtfulFor("path", forgery.by != "")
 	if forgery.by != "" || doubtful >= Settling && (forgery.problem == "" || !proof.Known) {
 		proof.Known, proof.By, proof.Allowed = true, forgery.by, forgery == finding{}
 	}
+	proof.Webhook, requeueAfter = p.verifyWebhook(ctx, proof.Webhook)
 	p.setProof(proof)
+	return requeueAfter
 }
 
 func (p *Prover) setProof(proof Proof) {

@@ -94,6 +94,31 @@ func reaching(t *testing.T, answer *error) (*Prover, *clocktesting.FakeClock, *p
 	}, passing, reported
 }
 
+// Whoever hears of the proof acts at once: what is old of it must not be taken for new.
+func TestWhatBothAttemptsShowIsToldTogether(t *testing.T) {
+	answer := error(&apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "reach.protect.headwater.dev" denied the request: no`,
+	}})
+	p, passing, _ := reaching(t, &answer)
+	var told []Proof
+	p.OnChange = func() { told = append(told, p.Proof()) }
+	try := func() {
+		_, err := p.verify(t.Context())
+		require.NoError(t, err)
+		passing.Step(Settling)
+	}
+	try()
+	p.Prober.(*fake.Clientset).PrependReactor("create", "configmaps", func(action k8stesting.Action) (bool, runtime.Object, error) {
+		return true, action.(k8stesting.CreateAction).GetObject(), nil
+	})
+	try()
+	try()
+	require.Equal(t, []Proof{
+		{Known: true, By: spec.EnginePolicy, Webhook: Denies},
+		{Known: true, Allowed: true, Webhook: Silent},
+	}, told)
+}
+
 func TestWhetherTheWebhookIsReachedIsKnownWhateverThePoliciesRefuse(t *testing.T) {
 	refused := error(&apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "reach.protect.headwater.dev" denied the request: no`,

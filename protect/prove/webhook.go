@@ -26,35 +26,33 @@ const (
 	Silent Answer = "Silent"
 )
 
-// verifyWebhook tries whether the API server reaches the webhook, and returns when to try
-// again at the latest. A denial counts at once, anything else after Settling.
-func (p *Prover) verifyWebhook(ctx context.Context) (requeueAfter time.Duration) {
+// verifyWebhook tries whether the API server reaches the webhook, of which before is known,
+// and returns when to try again at the latest. A denial counts at once, anything else after
+// Settling.
+func (p *Prover) verifyWebhook(ctx context.Context, before Answer) (answer Answer, requeueAfter time.Duration) {
 	const subject = "webhook"
-	proof := p.Proof()
 	if !p.Registered() {
 		delete(p.doubtSince, subject)
-		proof.Webhook = Unknown
-		p.setProof(proof)
-		return proofInterval
+		return Unknown, proofInterval
 	}
+	answer = before
 	attempt := p.tryWebhook(ctx)
 	denied := attempt.by == spec.EngineWebhook
 	doubtful := p.doubtfulFor(subject, denied)
 	switch {
 	case denied:
-		proof.Webhook = Denies
+		answer = Denies
 	case doubtful < Settling:
 	case attempt != finding{}:
-		proof.Webhook = Unknown
+		answer = Unknown
 	default:
-		proof.Webhook = Silent
+		answer = Silent
 	}
-	p.setProof(proof)
-	p.reportSilence(proof.Webhook == Silent, doubtful)
+	p.reportSilence(answer == Silent, doubtful)
 	if denied || doubtful >= longDoubt {
-		return proofInterval
+		return answer, proofInterval
 	}
-	return doubtInterval
+	return answer, doubtInterval
 }
 
 // tryWebhook tries to create the object that only the webhook denies.

@@ -121,6 +121,18 @@ func TestTheWebhookStaysUntilAPolicyWasSeenToRefuse(t *testing.T) {
 		allow()
 		s.isGone(t, passing)
 	})
+	t.Run("for as long again if somebody deletes one", func(t *testing.T) {
+		s, passing := withWebhook(t, newClient())
+		s.comes(t, s.hasPolicies)
+		s.prove(prove.Proof{Known: true, By: spec.EnginePolicy})
+		s.stays(t, s.hasWebhook, "not every API server has heard of the policies")
+		passing.Step(prove.Settling - time.Second)
+		require.NoError(t, s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), "headwater-sources", metav1.DeleteOptions{}))
+		s.comes(t, s.hasPolicies)
+		passing.Step(2 * time.Second)
+		s.stays(t, s.hasWebhook, "not every API server has heard of the one that was restored")
+		s.isGone(t, passing)
+	})
 	t.Run("except where no rule refuses anything", func(t *testing.T) {
 		s, _ := withWebhook(t, newClient())
 		s.Rules.Swap(rules.NewSet(protecttest.BlogRule(func(r *spec.Rule) { r.Mode = spec.Warn })))

@@ -82,8 +82,10 @@ func newObjectReconciler[T clusterObject, L runtime.Object](r *Registration, kin
 			if found != none {
 				action, how = "Changed", changedBy(found)
 			}
-			if kind == kindWebhooks {
-				r.closedSince = time.Time{} // not every API server has heard of it yet
+			if kind == kindWebhooks { // not every API server has heard of it yet
+				r.closedSince = time.Time{}
+			} else {
+				r.policiesSince = time.Time{}
 			}
 			r.reportRestored(kind, desired.GetName(), action, how)
 		},
