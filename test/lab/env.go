@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -81,11 +82,12 @@ func On(t *testing.T, c *cluster.Cluster) *Env {
 	return e
 }
 
-// forgetRecords deletes what earlier tests left in Headwater's namespace, which the Headwater
-// of this one would remove at a moment of its own. The ConfigMaps of requests stay, without
-// any: a leader would create them again.
+// forgetRecords deletes what earlier tests left in Headwater's namespace, and what they
+// registered, which the Headwater of this one would change or remove at a moment of its own.
+// The ConfigMaps of requests stay, without any: a leader would create them again.
 func (e *Env) forgetRecords() {
 	e.Helper()
+	e.forgetRegistered()
 	revisions := metav1.ListOptions{LabelSelector: mark.Revision}
 	require.NoError(e, e.Admin.CoreV1().Secrets(Namespace).DeleteCollection(e.Context(), metav1.DeleteOptions{}, revisions))
 	configMaps := e.Admin.CoreV1().ConfigMaps(Namespace)
@@ -95,6 +97,18 @@ func (e *Env) forgetRecords() {
 		_, err := configMaps.Patch(e.Context(), requests, types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{})
 		require.NoError(e, IgnoreGone(err))
 	}
+}
+
+// forgetRegistered deletes webhook and policies with the record of them, without which a
+// leader would report that somebody deleted them.
+func (e *Env) forgetRegistered() {
+	e.Helper()
+	managed := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(mark.ManagedLabels()).String()}
+	api := e.Admin.AdmissionregistrationV1()
+	require.NoError(e, IgnoreGone(e.Admin.CoreV1().ConfigMaps(Namespace).Delete(e.Context(), "headwater-registered", metav1.DeleteOptions{})))
+	require.NoError(e, api.ValidatingWebhookConfigurations().DeleteCollection(e.Context(), metav1.DeleteOptions{}, managed))
+	require.NoError(e, IgnoreGone(api.ValidatingAdmissionPolicyBindings().DeleteCollection(e.Context(), metav1.DeleteOptions{}, managed)))
+	require.NoError(e, IgnoreGone(api.ValidatingAdmissionPolicies().DeleteCollection(e.Context(), metav1.DeleteOptions{}, managed)))
 }
 
 // ForgetConfiguration deletes the record of the configuration that was last in force, so

@@ -27,6 +27,9 @@ const (
 	webhookService = "headwater-webhook"
 	probeEvery     = 100 * time.Millisecond
 	probeTimeout   = time.Second
+	// unanswered is how many probes in a row get no answer before a replica is not ready
+	// any more: Kubernetes' default.
+	unanswered = 3
 )
 
 // Service is the Service of the webhook, by which the API server reaches those
@@ -139,6 +142,7 @@ func (s *Service) Close(ctx context.Context) error {
 func (s *Service) probe(ctx context.Context) {
 	ticker := time.NewTicker(probeEvery)
 	defer ticker.Stop()
+	slow := map[*Headwater]int{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -147,7 +151,11 @@ func (s *Service) probe(ctx context.Context) {
 		}
 		var ready []string
 		for _, one := range s.All() {
-			if one.isReady(ctx) {
+			isReady, answered := one.isReady(ctx)
+			if slow[one]++; answered {
+				slow[one] = 0
+			}
+			if isReady || !answered && slow[one] < unanswered && s.has(one) {
 				ready = append(ready, one.WebhookAddress())
 			}
 		}
@@ -157,11 +165,19 @@ func (s *Service) probe(ctx context.Context) {
 	}
 }
 
-func (h *Headwater) isReady(ctx context.Context) bool {
+// has reports whether the replica has an EndpointSlice.
+func (s *Service) has(one *Headwater) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.published, one.WebhookAddress())
+}
+
+// isReady probes once. A connection that is refused is an answer.
+func (h *Headwater) isReady(ctx context.Context) (isReady, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	_, status, err := get(ctx, h.MetricsURL+"/readyz")
-	return err == nil && status == http.StatusOK
+	return err == nil && status == http.StatusOK, ctx.Err() == nil
 }
 
 // publish has one EndpointSlice for each address that is ready, since each has a

@@ -174,7 +174,7 @@ func TestTheWebhookConfigurationIsGuarded(t *testing.T) {
 		e.Grant("", "self-operator", user)
 	}
 	e.Grant("", "self-override", "self-breaker")
-	for _, engine := range []string{"Webhook", "Both"} { // in this order: the next test finds one that fails open
+	for _, engine := range []string{"Webhook", "Both"} {
 		t.Run("with engine "+engine, func(t *testing.T) {
 			e := &env{e.Of(t)}
 			e.Sections = "protect: {engine: " + engine + "}\n"

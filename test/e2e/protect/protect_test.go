@@ -34,7 +34,8 @@ func (e *env) sourceWithEditor(prefix, user string) kubernetes.Interface {
 	e.Helper()
 	e.Namespace(prefix + "-src")
 	e.Secret(prefix+"-src", "shared", map[string]string{"k": "v"})
-	require.NoError(e, lab.Grant(e.Context(), e.Admin, prefix+"-editor", user))
+	e.ClusterRole(prefix+"-editor", lab.SecretsEditor())
+	e.Grant("", prefix+"-editor", user)
 	return e.Client(user)
 }
 

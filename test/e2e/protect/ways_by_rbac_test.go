@@ -36,7 +36,7 @@ func TestWhoCanEditListsTheWaysThatRBACLeavesOpen(t *testing.T) {
 	e.Namespaces("ways-src", "ways-ci")
 	e.Secret("ways-src", "shared", map[string]string{"k": "v"})
 	e.ClusterRole("ways-owner", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
-	e.ClusterRole("ways-editor", lab.SecretsEditor())
+	e.ClusterRole("ways-secrets", lab.SecretsEditor())
 	e.ClusterRole("ways-tokens", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}})
 	e.ClusterRole("ways-binder",
 		rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings"}, Verbs: []string{"create"}},
@@ -46,7 +46,7 @@ func TestWhoCanEditListsTheWaysThatRBACLeavesOpen(t *testing.T) {
 	e.Grant("", "ways-remover", "ways-remover")
 	e.Grant("ways-ci", "ways-tokens", "ways-token")
 	e.Grant("", "ways-binder", "ways-binder")
-	e.Grant("", "ways-editor", "ways-binder")
+	e.Grant("", "ways-secrets", "ways-binder")
 	rules := lab.Rule("ways", "protect: {allow: {clusterRoles: [ways-owner], serviceAccounts: [{namespace: ways-ci, name: default}]}}")
 	e.Start(rules)
 	file := e.ConfigFile(rules)
@@ -82,7 +82,7 @@ func TestWhoCanEditListsTheWaysThatRBACLeavesOpen(t *testing.T) {
 	// What is listed is so: the API server lets them, and then they are exempt.
 	token, err := e.Client("ways-token").CoreV1().ServiceAccounts("ways-ci").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	e.Grant("ways-src", "ways-editor", "system:serviceaccount:ways-ci:default")
+	e.Grant("ways-src", "ways-secrets", "system:serviceaccount:ways-ci:default")
 	config := rest.AnonymousClientConfig(e.Config("ways-token"))
 	config.BearerToken = token.Status.Token
 	robot, err := kubernetes.NewForConfig(config)
