@@ -94,7 +94,7 @@ func reaching(t *testing.T, answer *error) (*Prover, *clocktesting.FakeClock, *p
 	}, passing, reported
 }
 
-// Whoever hears of the proof acts at once: what is old of it must not be taken for new.
+// Who hears of the proof acts at once: what is old in it must not be taken for new.
 func TestWhatBothAttemptsShowIsToldTogether(t *testing.T) {
 	answer := error(&apierrors.StatusError{ErrStatus: metav1.Status{
 		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `admission webhook "reach.protect.headwater.dev" denied the request: no`,
