@@ -10,12 +10,15 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/headwater-k8s/headwater/internal/keypair"
 )
 
 // certificateLife is longer than any process runs. Each process creates its own
@@ -72,7 +75,7 @@ func (t TLS) Config(certificate Certificate) *tls.Config {
 // FileCertificate returns the certificate in two files of PEM. It reads them again
 // every reloadInterval. If they cannot be read then, it keeps the last one.
 func FileCertificate(certFile, keyFile string, clk clock.PassiveClock) (Certificate, error) {
-	current, err := tls.LoadX509KeyPair(certFile, keyFile)
+	current, err := readPair(certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
 	}
@@ -83,13 +86,25 @@ func FileCertificate(certFile, keyFile string, clk clock.PassiveClock) (Certific
 		defer mu.Unlock()
 		if clk.Since(read) >= reloadInterval {
 			read = clk.Now()
-			if renewed, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil {
+			if renewed, err := readPair(certFile, keyFile); err == nil {
 				current = renewed
 			}
 		}
 		served := current
 		return &served, nil
 	}, nil
+}
+
+func readPair(certFile, keyFile string) (tls.Certificate, error) {
+	certificate, err := os.ReadFile(certFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return keypair.Parse(certificate, key)
 }
 
 // reloadInterval is how long a renewed certificate file is not noticed.

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"bytes"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -13,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/headwater-k8s/headwater/internal/keypair"
 	"github.com/headwater-k8s/headwater/internal/object"
 )
 
@@ -102,7 +102,7 @@ func (c compiled) checkPrivateKey(certificate []byte, content object.Content) st
 	case len(key) > maxValue:
 		return fmt.Sprintf("has a private key, %s, that is larger than 1 MiB", c.PrivateKey)
 	}
-	if _, err := tls.X509KeyPair(certificate, key); err != nil { // the error may quote the key
+	if _, err := keypair.Parse(certificate, key); err != nil { // the error may quote the key
 		return fmt.Sprintf("does not belong to the private key in %s", c.PrivateKey)
 	}
 	return ""

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -264,9 +265,11 @@ func storedSecret(t *testing.T, at time.Time) *corev1.Secret {
 
 func TestWhatIsOnlyDueTakesNothingAway(t *testing.T) {
 	quota := apierrors.NewForbidden(corev1.Resource("secrets"), spec.CertificateSecret, errors.New("exceeded quota"))
+	conflict := apierrors.NewConflict(corev1.Resource("secrets"), spec.CertificateSecret, errors.New("exceeded quota")) // a webhook chooses what it denies with
 	const day = 24 * time.Hour
 	for sentence, test := range map[string]struct {
 		refused   string
+		with      error
 		immutable bool
 		left      time.Duration
 		ready     bool
@@ -275,6 +278,7 @@ func TestWhatIsOnlyDueTakesNothingAway(t *testing.T) {
 		"due, and a policy refuses the update":                 {refused: "update", left: 60 * day, ready: true, says: "the stored one is served until"},
 		"due and immutable, and a quota refuses a new Secret":  {refused: "create", immutable: true, left: 60 * day, ready: true, says: "the stored one is served until"},
 		"expired, and a policy refuses the update":             {refused: "update", left: -day, says: "there is no valid one to serve"},
+		"due, and a webhook denies it with a conflict":         {refused: "update", with: conflict, left: 60 * day, ready: true, says: "the stored one is served until"},
 		"expired and immutable, and a quota refuses a new one": {refused: "create", immutable: true, left: -day, says: "there is no valid one to serve"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -285,7 +289,9 @@ func TestWhatIsOnlyDueTakesNothingAway(t *testing.T) {
 			client := protecttest.NewClient()
 			require.NoError(t, client.Tracker().Add(secret))
 			refuses := true
-			client.PrependReactor(test.refused, "secrets", func(k8stesting.Action) (bool, runtime.Object, error) { return refuses, nil, quota })
+			client.PrependReactor(test.refused, "secrets", func(k8stesting.Action) (bool, runtime.Object, error) {
+				return refuses, nil, cmp.Or[error](test.with, quota)
+			})
 			keeper, _ := newKeeper(t, client, clocktesting.NewFakeClock(start().Add(leafLifetime-test.left)))
 			before := storedMaterial(t, client)
 

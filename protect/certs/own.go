@@ -36,17 +36,16 @@ type Own struct {
 func (o *Own) secret() (namespace, name string) { return o.Namespace, spec.CertificateSecret }
 
 // credential renews the certificate in secret if that is due, and returns it
-// once it is written. It returns nil if another replica wrote the Secret first;
-// the watch event then triggers another call. With an error it returns the stored
-// one, if that is still valid.
+// once it is written. With an error, or if another replica wrote the Secret first, it returns
+// the stored one, if that is still valid; the watch event of the other's triggers another call.
 func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled settledFunc) (*credential, error) {
 	stored, now := o.read(secret), o.Clock.Now()
 	kept, done, err := Maintain(stored, o.previous, o.Hosts, settled, now)
 	if err == nil && len(done) > 0 {
 		err = o.store(ctx, secret, kept)
-		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			o.Log.Debug("another replica wrote the webhook certificate first")
-			return nil, nil
+		if err != nil && o.isOutdated(ctx, secret) {
+			o.Log.Debug("another replica wrote the webhook certificate first", zap.Error(err))
+			return o.valid(stored, now), nil
 		}
 	}
 	switch {
@@ -57,6 +56,30 @@ func (o *Own) credential(ctx context.Context, secret *corev1.Secret, settled set
 	}
 	o.previous, o.reported = kept, ""
 	return kept.Credential(), nil
+}
+
+// isOutdated reports whether the API server has another Secret than secret, which is nil if
+// there was none. What a write was denied with does not tell: any admission webhook can
+// answer that there is a conflict.
+func (o *Own) isOutdated(ctx context.Context, secret *corev1.Secret) bool {
+	live, err := o.Client.CoreV1().Secrets(o.Namespace).Get(ctx, spec.CertificateSecret, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return secret != nil
+	case err != nil:
+		return false
+	default:
+		return secret == nil || live.UID != secret.UID || live.ResourceVersion != secret.ResourceVersion
+	}
+}
+
+// valid is what serves stored, and nil unless that is valid.
+func (o *Own) valid(stored *Material, now time.Time) *credential {
+	if stored == nil || !stored.isValid(o.Hosts, now) {
+		return nil
+	}
+	o.previous = stored
+	return stored.Credential()
 }
 
 // read returns the content of secret; nil if there is none that can be used.
@@ -77,10 +100,8 @@ func (o *Own) read(secret *corev1.Secret) *Material {
 // as that is valid: what is only due must not take away what works.
 func (o *Own) notRenewed(secret *corev1.Secret, stored *Material, now time.Time, why error) (*credential, error) {
 	why = fmt.Errorf("renew the webhook certificate in Secret %s/%s: %w", o.Namespace, spec.CertificateSecret, why)
-	var served *credential
-	meanwhile := "there is no valid one to serve"
-	if stored != nil && stored.isValid(o.Hosts, now) {
-		o.previous, served = stored, stored.Credential()
+	served, meanwhile := o.valid(stored, now), "there is no valid one to serve"
+	if served != nil {
 		meanwhile = "the stored one is served until " + stored.leaf.NotAfter.UTC().Format(time.RFC3339)
 	}
 	if note := meanwhile + "; trying again: " + why.Error(); o.reported != note {

@@ -2,10 +2,13 @@ package certs
 
 import (
 	"crypto/ecdsa"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
+
+	"github.com/headwater-k8s/headwater/internal/keypair"
 )
 
 // Keys of the Secret.
@@ -91,7 +94,7 @@ func decodeKey(data []byte) (*ecdsa.PrivateKey, error) {
 	if block == nil || block.Type != blockKey {
 		return nil, errors.New("holds no private key in PEM")
 	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	parsed, err := keypair.ParsePKCS8(block.Bytes)
 	if err != nil {
 		return nil, errors.New("holds an unreadable private key")
 	}
@@ -115,6 +118,9 @@ func decodeCertificates(data []byte) ([]*x509.Certificate, error) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, errors.New("holds an unreadable certificate")
+		}
+		if key, isRSA := certificate.PublicKey.(*rsa.PublicKey); isRSA && key.N.BitLen() > keypair.MaxModulus {
+			return nil, fmt.Errorf("holds a certificate with an RSA key of more than %d bits, which no client accepts", keypair.MaxModulus)
 		}
 		certificates = append(certificates, certificate)
 	}

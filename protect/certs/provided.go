@@ -3,7 +3,6 @@ package certs
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/headwater-k8s/headwater/internal/keypair"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 )
 
@@ -84,7 +84,7 @@ func decodeCredential(data map[string][]byte) (*credential, error) {
 	if len(data[fieldLeafKey]) == 0 {
 		return nil, fmt.Errorf("%s holds no private key in PEM", fieldLeafKey)
 	}
-	pair, err := tls.X509KeyPair(data[fieldLeaf], data[fieldLeafKey])
+	pair, err := keypair.Parse(data[fieldLeaf], data[fieldLeafKey])
 	if err != nil {
 		return nil, fmt.Errorf("%s does not match %s or is unreadable", fieldLeafKey, fieldLeaf)
 	}

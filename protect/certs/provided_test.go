@@ -4,9 +4,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"maps"
+	"math/big"
 	"slices"
 	"sync"
 	"testing"
@@ -24,6 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/headwater-k8s/headwater/internal/keypair"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/spec"
@@ -75,6 +79,18 @@ func selfSignedData(t *testing.T, now time.Time) map[string][]byte {
 	return map[string][]byte{fieldLeaf: encodeCertificates([]*x509.Certificate{leaf}), fieldLeafKey: encoded}
 }
 
+// withLongKey is a certificate with an RSA key of more bits than a client accepts.
+func withLongKey(t *testing.T, now time.Time) []byte {
+	t.Helper()
+	issuer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour)}
+	long := &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), keypair.MaxModulus, 1), E: 65537}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, long, issuer)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: der})
+}
+
 func newGiven(clk *clocktesting.FakeClock, log *zap.Logger) (*Provided, *eventLog) {
 	events := &eventLog{}
 	return &Provided{
@@ -109,6 +125,8 @@ func TestGivenCertificates(t *testing.T) {
 		"no CA for a certificate that needs one": {but(fieldBundle, nil), "ca.crt is missing"},
 		"text for a CA":                          {but(fieldBundle, []byte(protecttest.Canary)), "ca.crt holds no certificate"},
 		"another CA":                             {but(fieldBundle, other[fieldBundle]), "signed by unknown authority"},
+		"a long key in the chain":                {but(fieldLeaf, append(slices.Clone(good[fieldLeaf]), withLongKey(t, now)...)), "tls.crt holds a certificate with an RSA key of more than 8192 bits"},
+		"a CA with a long key":                   {but(fieldBundle, append(slices.Clone(good[fieldBundle]), withLongKey(t, now)...)), "ca.crt holds a certificate with an RSA key of more than 8192 bits"},
 		"one that has expired":                   {expired, "expired"},
 		"one for another name":                   {elsewhere, "not " + givenHost},
 	} {
