@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,8 +42,8 @@ func statics(t testing.TB) map[string]static {
 	content, err := os.ReadFile("../../deploy/rbac.yaml")
 	require.NoError(t, err)
 	all := map[string]static{}
-	// The chart adds protect.systemIdentities to the controller manager.
-	text := strings.Replace(string(content), `["system:kube-controller-manager"]`, `["system:kube-controller-manager","`+operator.Name+`"]`, 1)
+	// The chart adds protect.systemIdentities to what collects garbage.
+	text := strings.Replace(string(content), `kube-system:generic-garbage-collector"]`, `kube-system:generic-garbage-collector","`+operator.Name+`"]`, 1)
 	documents := strings.Split(text, "\n---\n")
 	for _, document := range documents {
 		if strings.Contains(document, "kind: ValidatingAdmissionPolicy\n") {
@@ -145,6 +146,7 @@ var (
 	mallory   = user.DefaultInfo{Name: "mallory"}
 	node      = user.DefaultInfo{Name: "system:node:n1", Groups: []string{"system:nodes"}}
 	replicas  = user.DefaultInfo{Name: "system:serviceaccount:kube-system:replicaset-controller", UID: "uid"}
+	collector = user.DefaultInfo{Name: "system:serviceaccount:kube-system:generic-garbage-collector", UID: "uid"}
 	manager   = user.DefaultInfo{Name: "system:kube-controller-manager"}
 	operator  = user.DefaultInfo{Name: "system:serviceaccount:olm:operator", UID: "uid"}
 )
@@ -222,6 +224,35 @@ func TestWhatTheStaticPoliciesRefuse(t *testing.T) {
 		}
 		return asked{by: by, group: "discovery.k8s.io", kind: "EndpointSlice", resource: "endpointslices", namespace: ownNamespace, name: "any", operation: admission.Create, after: one}
 	}
+	revision := func(change func(*corev1.Secret)) *corev1.Secret {
+		one := secret("Opaque", map[string]string{"headwater.dev/revision": "1"})
+		one.Finalizers = []string{"foregroundDeletion"}
+		change(one)
+		return one
+	}
+	rewrite := func(by user.DefaultInfo, change func(*corev1.Secret)) asked {
+		return in(ownNamespace, write(by, revision(func(*corev1.Secret) {}), revision(change)))
+	}
+	unchanged, freed := func(*corev1.Secret) {}, func(s *corev1.Secret) { s.Finalizers = nil }
+	filled := func(s *corev1.Secret) { s.Data = map[string][]byte{"k": []byte("forged")} }
+	removes := func(by user.DefaultInfo) asked { return in(ownNamespace, write(by, revision(unchanged), nil)) }
+	owned := func(labels map[string]string) *appsv1.Deployment {
+		return deployment(func(d *appsv1.Deployment) {
+			d.Labels, d.OwnerReferences = labels, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "owner"}}
+		})
+	}
+	relabels := func(by user.DefaultInfo) asked {
+		changed := scaling
+		changed.by, changed.before, changed.after = by, owned(map[string]string{"app": "headwater"}), owned(nil)
+		return changed
+	}
+	isolates := func(by user.DefaultInfo) asked {
+		one := &networkingv1.NetworkPolicy{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: "any"},
+		}
+		return asked{by: by, group: "networking.k8s.io", kind: "NetworkPolicy", resource: "networkpolicies", namespace: ownNamespace, name: "any", operation: admission.Create, after: one}
+	}
 	orphan := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"}}
 	for sentence, test := range map[string]asked{
 		"somebody deletes the webhook's Service":      guarded(service(mallory, "headwater-webhook")),
@@ -256,7 +287,23 @@ func TestWhatTheStaticPoliciesRefuse(t *testing.T) {
 		"a controller changes it":                        workload(replicas, image),
 		"the controller manager changes it":              workload(manager, image),
 		"who impersonates a controller changes it":       guarded(workload(user.DefaultInfo{Name: replicas.Name}, image)),
-		"a system identity changes it":                   workload(operator, image),
+		"a system identity changes it":                   guarded(workload(operator, image)),
+		"a system identity frees it of an owner":         workload(operator, func(d *appsv1.Deployment) { d.OwnerReferences = nil }),
+		"a controller forges a revision":                 guarded(in(ownNamespace, write(replicas, nil, revision(unchanged)))),
+		"a controller changes a revision":                guarded(rewrite(replicas, filled)),
+		"a controller deletes a revision":                guarded(removes(replicas)),
+		"a controller gives a revision a false owner":    guarded(rewrite(replicas, func(s *corev1.Secret) { s.OwnerReferences = orphan })),
+		"a controller writes a revision as it is":        rewrite(replicas, unchanged),
+		"a controller keeps a revision by a finalizer":   guarded(rewrite(replicas, func(s *corev1.Secret) { s.Finalizers = append(s.Finalizers, "x/y") })),
+		"the garbage collector deletes a revision":       removes(collector),
+		"the garbage collector takes its finalizer":      rewrite(collector, freed),
+		"the garbage collector changes a revision":       guarded(rewrite(collector, filled)),
+		"a system identity deletes a revision":           removes(operator),
+		"a system identity changes a revision":           guarded(rewrite(operator, filled)),
+		"somebody keeps a workload from its owner":       guarded(relabels(mallory)),
+		"a controller keeps a workload from its owner":   relabels(replicas),
+		"somebody isolates Headwater's pods":             guarded(isolates(mallory)),
+		"somebody holds override and isolates them":      holding(isolates(mallory)),
 		"who impersonates a system identity changes it":  guarded(workload(user.DefaultInfo{Name: operator.Name}, image)),
 		"Headwater restarts it":                          workload(ourselves, stamp),
 		"Headwater changes the image":                    limited(workload(ourselves, image)),

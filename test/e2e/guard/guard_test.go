@@ -111,6 +111,12 @@ func ways(pod string) map[string]attempt {
 		"another server in place of the webhook":          merge(services+webhookService, `{"spec":{"type":"ExternalName","externalName":"thief.example","clusterIP":null,"clusterIPs":null}}`),
 		"no Service of the webhook":                       remove(services + webhookService),
 		"its account deleted, to be recreated":            remove(accounts + account),
+		"another CA for its pods to believe":              merge(configMaps+"kube-root-ca.crt", `{"immutable":true,"data":{"ca.crt":"forged"}}`),
+		"a pod that no ReplicaSet counts any more":        merge(core+own+"/pods/"+pod, `{"metadata":{"labels":{"app":"thief"}}}`),
+		"no traffic from and to its pods":                 post("/apis/networking.k8s.io/v1/namespaces/"+own+"/networkpolicies", `{metadata: {name: thief}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}`),
+		"no eviction of its pods":                         post("/apis/policy/v1/namespaces/"+own+"/poddisruptionbudgets", `{metadata: {name: thief}, spec: {maxUnavailable: 0, selector: {}}}`),
+		"one replica": post("/apis/autoscaling/v2/namespaces/"+own+"/horizontalpodautoscalers",
+			`{metadata: {name: thief}, spec: {maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: headwater}}}`),
 	}
 }
 
