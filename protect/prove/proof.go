@@ -92,7 +92,7 @@ type finding struct {
 }
 
 func findingOf(err error) finding {
-	if err == nil {
+	if err == nil || isStored(err) {
 		return finding{}
 	}
 	if by := refusedBy(err); by != "" {
@@ -104,6 +104,13 @@ func findingOf(err error) finding {
 		return finding{problem: fmt.Sprintf("the API server answered the attempt with %s, but Headwater did not deny it", reason)}
 	}
 	return finding{problem: "the API server did not answer the attempt"}
+}
+
+// isStored reports whether err says that the object to create exists already. The API server
+// finds that out when it stores it, so admission has allowed the attempt: nobody may hide that
+// by creating the object. An admission webhook that denies with the same reason is named.
+func isStored(err error) bool {
+	return apierrors.IsAlreadyExists(err) && !strings.HasPrefix(err.Error(), "admission webhook ")
 }
 
 // The start of the API server's message for a denial. It precedes any text that

@@ -44,9 +44,14 @@ func TestFindingOf(t *testing.T) {
 		"a webhook of theirs refused in the words of ours": {
 			refused(`admission webhook "x.example.org" denied the request: admission webhook "marks.protect.headwater.dev" denied the request`), other,
 		},
-		"a policy of theirs refused":  {forbidden(`ValidatingAdmissionPolicy 'theirs' with binding 'x' denied request: ` + protecttest.Canary), other},
-		"a webhook of theirs refused": {refused(`admission webhook "x.example.org" denied the request: ` + protecttest.Canary), other},
-		"RBAC refused":                {forbidden(`User "system:serviceaccount:headwater:headwater-prober" cannot patch`), other},
+		"a policy of theirs refused":         {forbidden(`ValidatingAdmissionPolicy 'theirs' with binding 'x' denied request: ` + protecttest.Canary), other},
+		"a webhook of theirs refused":        {refused(`admission webhook "x.example.org" denied the request: ` + protecttest.Canary), other},
+		"RBAC refused":                       {forbidden(`User "system:serviceaccount:headwater:headwater-prober" cannot patch`), other},
+		"it passed, and the object is there": {apierrors.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "headwater-probe"), finding{}},
+		"a webhook of theirs answered that it is there": {
+			&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists, Message: `admission webhook "x.example.org" denied the request: no`}},
+			finding{problem: "the API server answered the attempt with AlreadyExists, but Headwater did not deny it"},
+		},
 		"the webhook did not answer": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "marks.protect.headwater.dev": refused`)),
 			finding{problem: "the API server answered the attempt with InternalError, but Headwater did not deny it"},

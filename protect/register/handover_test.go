@@ -16,6 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/internal/decidetest"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
 	"github.com/headwater-k8s/headwater/protect/manifests"
 	"github.com/headwater-k8s/headwater/protect/prove"
@@ -143,7 +144,16 @@ func TestTheWebhookStaysUntilAPolicyWasSeenToRefuse(t *testing.T) {
 func TestWhatAnEarlierLeaderRegisteredStaysUntilAPolicyWasSeenToRefuse(t *testing.T) {
 	left := manifests.Configuration(protecttest.Rules(), protecttest.HeadwaterUser, manifests.FailClosed, protecttest.Endpoint(t), []byte("ca"))
 	left.UID = "uid-of-left"
-	s := newTestRegistration(t, newClient(left), protecttest.Rules())
+	self := manifests.SelfPolicy(decidetest.NewWorld())
+	self.Definition.UID, self.Binding.UID = "uid-of-policy", "uid-of-binding"
+	client := newClient(left, self.Definition, self.Binding)
+	guarded := func(t *testing.T) bool {
+		t.Helper()
+		_, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), self.Definition.Name, metav1.GetOptions{})
+		_, unbound := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(t.Context(), self.Binding.Name, metav1.GetOptions{})
+		return err == nil && unbound == nil
+	}
+	s := newTestRegistration(t, client, protecttest.Rules())
 	passing := clocktesting.NewFakeClock(time.Now())
 	s.Clock = passing
 	s.prove(prove.Proof{})
@@ -152,8 +162,10 @@ func TestWhatAnEarlierLeaderRegisteredStaysUntilAPolicyWasSeenToRefuse(t *testin
 	s.comes(t, s.hasPolicies)
 	passing.Step(time.Hour)
 	s.stays(t, s.hasWebhook, "no policy was seen to refuse")
+	s.stays(t, guarded, "nothing else guards the configuration of the webhook")
 	s.prove(prove.Proof{Known: true, By: spec.EnginePolicy})
 	s.isGone(t, passing)
+	s.comes(t, func(t *testing.T) bool { return !guarded(t) })
 }
 
 // withPolicies is a registration after the engine was changed from Policy to Webhook,

@@ -90,6 +90,8 @@ type Registration struct {
 	// while that is not so.
 	policiesCurrent bool
 	policiesSince   time.Time
+	// webhookGone is true once the webhook configuration is known not to exist.
+	webhookGone bool
 	// helpUntil is until when policies help the webhook. See helpFor.
 	helpUntil time.Time
 }
@@ -229,12 +231,32 @@ func (r *Registration) reconcilePolicies(ctx context.Context, inForce spec.Engin
 	}
 	var definitions []*admissionregistrationv1.ValidatingAdmissionPolicy
 	var bindings []*admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	for _, policy := range desiredPolicies(r.Rules.Load(), r.World(), inForce) {
+	kept, err := r.keptForWebhook(ctx, inForce)
+	if err != nil {
+		return 0, err
+	}
+	for _, policy := range append(desiredPolicies(r.Rules.Load(), r.World(), inForce), kept...) {
 		definitions, bindings = append(definitions, policy.Definition), append(bindings, policy.Binding)
 	}
 	waiting, err := r.policies.reconcile(ctx, &r.running, definitions)
 	later, bindingErr := r.bindings.reconcile(ctx, &r.running, bindings)
 	return loop.Sooner(waiting, later), errors.Join(err, bindingErr)
+}
+
+// keptForWebhook returns SelfPolicy if it exists, where the webhook that policies have taken
+// over from may be there still.
+func (r *Registration) keptForWebhook(ctx context.Context, inForce spec.Engine) ([]manifests.Policy, error) {
+	if inForce != spec.EnginePolicy || !spec.HasRules(r.Rules) || r.webhookGone {
+		return nil, nil
+	}
+	if err := r.policies.watch(ctx, &r.running); err != nil {
+		return nil, err
+	}
+	policy := manifests.SelfPolicy(r.World())
+	if _, exists := r.policies.view.Get("", policy.Definition.Name); !exists {
+		return nil, nil
+	}
+	return []manifests.Policy{policy}, nil
 }
 
 // desiredPolicies returns the policies for engine. With Both, policies enforce,

@@ -28,11 +28,17 @@ func (r *Registration) reconcileWebhooks(ctx context.Context, engine, inForce sp
 	}
 	r.setRegistered(false)
 	r.closedSince = time.Time{}
-	return r.webhooks.reconcile(ctx, &r.running, nil)
+	requeueAfter, err = r.webhooks.reconcile(ctx, &r.running, nil)
+	if err == nil && !r.webhookGone {
+		r.webhookGone = true
+		r.Wake.Notify() // nothing is left for SelfPolicy to guard
+	}
+	return requeueAfter, err
 }
 
 // registerWebhooks writes the webhook configuration for set, which has rules.
 func (r *Registration) registerWebhooks(ctx context.Context, set *rules.Set[spec.Rule], engine spec.Engine) (requeueAfter time.Duration, err error) {
+	r.webhookGone = false
 	bundle := r.Bundle()
 	if err := r.webhooks.watch(ctx, &r.running); err != nil {
 		return 0, err
