@@ -150,7 +150,7 @@ type guard struct {
 
 // policiesInForce returns the guard of Headwater's own namespace.
 func policiesInForce(ctx context.Context, client kubernetes.Interface, own string) (g guard, err error) {
-	policy, why, err := inForce(ctx, client, protectspec.GuardName)
+	policy, why, err := inForce(ctx, client, 0, protectspec.GuardName)
 	switch {
 	case err != nil:
 		return guard{}, err
@@ -163,7 +163,7 @@ func policiesInForce(ctx context.Context, client kubernetes.Interface, own strin
 			g.notes = append(g.notes, fmt.Sprintf("policy %s has no list of users in its annotation %s: it is not known who may change Headwater's workloads", policy.Name, protectspec.WritersAnnotation))
 		}
 	}
-	limit, why, err := inForce(ctx, client, protectspec.LimitName, protectspec.LimitUpdatesName)
+	limit, why, err := inForce(ctx, client, 1, protectspec.LimitName, protectspec.LimitUpdatesName)
 	if err == nil && limit == nil {
 		g.notes = append(g.notes, why+", so who has a token of Headwater may write any Secret and ConfigMap")
 	}
@@ -172,19 +172,18 @@ func policiesInForce(ctx context.Context, client kubernetes.Interface, own strin
 
 // inForce returns the policy of that name if the binding of the same name makes it deny
 // everywhere, or, with more bindings, each of them makes it deny its part. It is nil
-// otherwise; why says what is missing.
-func inForce(ctx context.Context, client kubernetes.Interface, name string, more ...string) (policy *admissionregistrationv1.ValidatingAdmissionPolicy, why string, err error) {
+// otherwise; why says what is missing. conditions is how many the chart gives it.
+func inForce(ctx context.Context, client kubernetes.Interface, conditions int, name string, more ...string) (policy *admissionregistrationv1.ValidatingAdmissionPolicy, why string, err error) {
 	api := client.AdmissionregistrationV1()
 	policy, err = api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
-	denies := true
+	denies := err == nil && isWhole(policy.Spec, conditions)
 	for _, bound := range append([]string{name}, more...) {
 		if err != nil {
 			break
 		}
 		var binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
 		if binding, err = api.ValidatingAdmissionPolicyBindings().Get(ctx, bound, metav1.GetOptions{}); err == nil {
-			denies = denies && binding.Spec.PolicyName == name && (binding.Spec.MatchResources == nil || len(more) > 0) &&
-				slices.Contains(binding.Spec.ValidationActions, admissionregistrationv1.Deny)
+			denies = denies && binds(binding.Spec, name, len(more) > 0)
 		}
 	}
 	switch {
@@ -199,6 +198,23 @@ func inForce(ctx context.Context, client kubernetes.Interface, name string, more
 	default:
 		return policy, "", nil
 	}
+}
+
+// binds reports whether the binding makes the policy deny, in part or everywhere.
+func binds(spec admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec, policy string, inPart bool) bool {
+	return spec.PolicyName == policy && (spec.MatchResources == nil || inPart) && slices.Contains(spec.ValidationActions, admissionregistrationv1.Deny)
+}
+
+// isWhole reports whether nobody has taken from the policy what it judges: it denies where
+// it fails, and leaves nothing out. What its expressions say is not compared.
+func isWhole(spec admissionregistrationv1.ValidatingAdmissionPolicySpec, conditions int) bool {
+	leavesOut := spec.MatchConstraints == nil || len(spec.MatchConstraints.ExcludeResourceRules) > 0 || !selectsAll(spec.MatchConstraints.ObjectSelector)
+	fails := spec.FailurePolicy != nil && *spec.FailurePolicy == admissionregistrationv1.Fail
+	return fails && !leavesOut && len(spec.Validations) > 0 && len(spec.MatchConditions) <= conditions
+}
+
+func selectsAll(selector *metav1.LabelSelector) bool {
+	return selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0
 }
 
 func namesOf[R rules.Rule](set *rules.Set[R]) string {

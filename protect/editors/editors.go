@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -83,36 +84,28 @@ func (e Editor) Through() string {
 	}
 }
 
-// way describes how somebody who is not exempt gets there.
+// wayTexts say how somebody who is not exempt gets there; %s is the target.
+var wayTexts = map[Grant]string{
+	GrantImpersonate:   "may impersonate %s",
+	GrantToken:         "may get a token of %s",
+	GrantWorkload:      "may run a pod as %s",
+	GrantExec:          "may run commands in a pod of %s",
+	GrantNodes:         "may run commands in any pod, through nodes/proxy",
+	GrantBind:          "may bind %s to themselves",
+	GrantEscalate:      "may add the override to a ClusterRole, by the verb escalate",
+	GrantRecords:       "may write what Headwater records in %s",
+	GrantConfiguration: "may change the rule, in %s",
+	GrantPolicies:      "may change the policies that deny",
+	GrantMutation:      "may have the API server change what somebody else writes, by mutating webhooks or policies",
+	GrantCertificate:   "may have a certificate signed for any user, by approving a CertificateSigningRequest",
+}
+
 func (e Editor) way() string {
 	target := e.Target
 	if e.MoreTargets > 0 {
 		target += fmt.Sprintf(" and %d more", e.MoreTargets)
 	}
-	switch e.Grant {
-	case GrantImpersonate:
-		return "may impersonate " + target
-	case GrantToken:
-		return "may get a token of " + target
-	case GrantWorkload:
-		return "may run a pod as " + target
-	case GrantExec:
-		return "may run commands in a pod of " + target
-	case GrantNodes:
-		return "may run commands in any pod, through nodes/proxy"
-	case GrantBind:
-		return "may bind " + target + " to themselves"
-	case GrantEscalate:
-		return "may add the override to a ClusterRole, by the verb escalate"
-	case GrantRecords:
-		return "may write what Headwater records in " + target
-	case GrantConfiguration:
-		return "may change the rule, in " + target
-	case GrantPolicies:
-		return "may change the policies that deny"
-	default:
-		return string(e.Grant)
-	}
+	return strings.Replace(wayTexts[e.Grant], "%s", target, 1)
 }
 
 // via names role and binding.

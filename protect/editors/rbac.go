@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // RBAC is what Ways reads: all ClusterRoles and ClusterRoleBindings, and the Roles and
@@ -35,7 +36,7 @@ type granted struct {
 type permission struct {
 	verbs           []string
 	group, resource string
-	// name is the object; empty means any. A create is not restricted by names, unless
+	// name is the object; empty or * means any. A create is not restricted by names, unless
 	// it is of a subresource.
 	name string
 	// unless are names that do not count.
@@ -68,7 +69,7 @@ func (p permission) reaches(names []string, verb string) bool {
 		return true
 	case verb == "create" && !isSubresource:
 		return false
-	case p.name != "":
+	case p.name != "" && p.name != rbacv1.ResourceAll:
 		return slices.Contains(names, p.name)
 	default:
 		return slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(p.unless, name) })
@@ -132,7 +133,7 @@ func (h holding) holdsURL(verb, url string) bool {
 }
 
 // holdings returns what each subject of a binding holds, in the order of the bindings.
-// It leaves out Kubernetes' own controllers.
+// It leaves out what Kubernetes' own controllers hold by the bindings that it creates.
 func (r RBAC) holdings() []*holding {
 	clusterRoles, roles := map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.PolicyRule{}
 	for _, role := range r.ClusterRoles {
@@ -143,11 +144,14 @@ func (r RBAC) holdings() []*holding {
 	}
 	var all []*holding
 	known := map[rbacv1.Subject]*holding{}
-	add := func(subjects []rbacv1.Subject, grant granted) {
+	add := func(binding string, subjects []rbacv1.Subject, grant granted) {
 		for _, subject := range subjects {
 			subject.APIGroup = ""
 			if subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == "" {
 				subject.Namespace = grant.namespace
+			}
+			if isOfKubernetes(binding, subject) {
+				continue
 			}
 			if known[subject] == nil {
 				known[subject] = &holding{subject: subject}
@@ -157,16 +161,10 @@ func (r RBAC) holdings() []*holding {
 		}
 	}
 	for _, binding := range r.ClusterRoleBindings {
-		if isOfKubernetes(binding.Name) {
-			continue
-		}
 		name := binding.RoleRef.Name
-		add(binding.Subjects, granted{rules: clusterRoles[name], from: Editor{ClusterRole: name, Binding: binding.Name}})
+		add(binding.Name, binding.Subjects, granted{rules: clusterRoles[name], from: Editor{ClusterRole: name, Binding: binding.Name}})
 	}
 	for _, binding := range r.RoleBindings {
-		if isOfKubernetes(binding.Name) {
-			continue
-		}
 		grant := granted{namespace: binding.Namespace, from: Editor{RoleBinding: binding.Namespace + "/" + binding.Name}}
 		if binding.RoleRef.Kind == "Role" {
 			grant.from.Role = binding.RoleRef.Name
@@ -175,13 +173,20 @@ func (r RBAC) holdings() []*holding {
 			grant.from.ClusterRole = binding.RoleRef.Name
 			grant.rules = clusterRoles[binding.RoleRef.Name]
 		}
-		add(binding.Subjects, grant)
+		add(binding.Name, binding.Subjects, grant)
 	}
 	return all
 }
 
-// isOfKubernetes reports whether a binding of that name is one that the API server
-// creates for a component of Kubernetes.
-func isOfKubernetes(binding string) bool {
-	return strings.HasPrefix(binding, "system:controller:") || binding == "system:kube-controller-manager" || binding == "system:kube-scheduler"
+// isOfKubernetes reports whether the API server itself creates the binding with this
+// subject, for a component of Kubernetes. Somebody can add others to such a binding.
+func isOfKubernetes(binding string, subject rbacv1.Subject) bool {
+	switch {
+	case strings.HasPrefix(binding, "system:controller:"):
+		return subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == metav1.NamespaceSystem && binding == "system:controller:"+subject.Name
+	case binding == "system:kube-controller-manager", binding == "system:kube-scheduler":
+		return subject.Kind == rbacv1.UserKind && subject.Name == binding
+	default:
+		return false
+	}
 }

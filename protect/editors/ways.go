@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
@@ -35,6 +37,11 @@ const (
 	// GrantPolicies: they may change or delete the policies that deny, which nothing
 	// protects.
 	GrantPolicies Grant = "Policies"
+	// GrantMutation: they may have the API server change what somebody writes who is
+	// exempt, before anything judges it.
+	GrantMutation Grant = "Mutation"
+	// GrantCertificate: they may have a client certificate signed for any user and group.
+	GrantCertificate Grant = "Certificate"
 )
 
 // Own is what Ways knows of Headwater.
@@ -59,9 +66,14 @@ var workloads = map[string][]string{
 
 var write = []string{"create", "update", "patch"}
 
-// Accounts returns the namespaces of the service accounts among editors, each once.
+// controllers are Kubernetes' own, one of which may escalate, and which the policy
+// headwater-guard lets run pods in Headwater's namespace.
+var controllers = Editor{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: rbacv1.ResourceAll}
+
+// Accounts returns the namespaces of the service accounts that Ways looks at, each once:
+// of those among editors, and of Kubernetes' controllers.
 func Accounts(editors []Editor) []string {
-	var namespaces []string
+	namespaces := []string{controllers.Namespace}
 	for _, editor := range editors {
 		if editor.Kind == rbacv1.ServiceAccountKind && !slices.Contains(namespaces, editor.Namespace) {
 			namespaces = append(namespaces, editor.Namespace)
@@ -81,6 +93,7 @@ func Ways(rule spec.Rule, exempt []Editor, own Own, rbac RBAC) []Editor {
 			w.targets = append(w.targets, target)
 		}
 	}
+	w.targets = append(w.targets, controllers)
 	var found []Editor
 	for _, h := range rbac.holdings() {
 		isExempt := slices.ContainsFunc(w.targets, Editor{Kind: h.subject.Kind, Namespace: h.subject.Namespace, Name: h.subject.Name}.isSubject)
@@ -126,6 +139,9 @@ type ways struct {
 func (w ways) of(h *holding) []Editor {
 	found := found{subject: h.subject}
 	for _, target := range w.targets {
+		if target == controllers && h.subject.Kind == rbacv1.ServiceAccountKind && h.subject.Namespace == controllers.Namespace {
+			continue
+		}
 		found.add(GrantImpersonate, target, w.impersonates(h, target))
 		if target.Kind != rbacv1.ServiceAccountKind || w.isHeadwater(target) && w.own.Guarded {
 			continue
@@ -139,6 +155,8 @@ func (w ways) of(h *holding) []Editor {
 	found.add(GrantBind, Editor{Kind: "ClusterRole", Name: role}, grant)
 	found.add(GrantEscalate, Editor{}, h.escalates())
 	found.add(GrantPolicies, Editor{}, h.changesPolicies(w.own.Policies))
+	found.add(GrantMutation, Editor{}, h.changesRequests())
+	found.add(GrantCertificate, Editor{}, h.signsCertificates())
 	namespace := w.own.Account.Namespace
 	if w.own.Guarded {
 		return found.editors
@@ -243,6 +261,30 @@ func (h *holding) changesPolicies(names []string) *granted {
 			if grant := h.may("", need); grant != nil {
 				return grant
 			}
+		}
+	}
+	return nil
+}
+
+func (h *holding) changesRequests() *granted {
+	for _, resource := range []string{"mutatingwebhookconfigurations", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"} {
+		if grant := h.may("", permission{verbs: write, group: admissionregistrationv1.GroupName, resource: resource}); grant != nil {
+			return grant
+		}
+	}
+	return nil
+}
+
+func (h *holding) signsCertificates() *granted {
+	const group = certificatesv1.GroupName
+	if h.may("", permission{verbs: []string{"create"}, group: group, resource: "certificatesigningrequests"}) == nil ||
+		h.may("", permission{verbs: []string{"update", "patch"}, group: group, resource: "certificatesigningrequests/approval"}) == nil {
+		return nil
+	}
+	// The API server accepts both, see Approval in the documentation of CertificateSigningRequests.
+	for _, signer := range []string{certificatesv1.KubeAPIServerClientSignerName, "kubernetes.io/*"} {
+		if grant := h.may("", permission{verbs: []string{"approve"}, group: group, resource: "signers", name: signer}); grant != nil {
+			return grant
 		}
 	}
 	return nil

@@ -20,6 +20,13 @@ const rbacGroup = rbacv1.GroupName
 
 var headwaterAccount = spec.ServiceAccount{Namespace: "headwater-system", Name: "headwater"}
 
+// ofKubernetes binds the ClusterRole held as the API server itself does it.
+func ofKubernetes(name, kind, namespace, subject string) rbacv1.ClusterRoleBinding {
+	one := binding(name, "held")
+	one.Subjects = []rbacv1.Subject{{Kind: kind, Namespace: namespace, Name: subject}}
+	return *one
+}
+
 // waysOf returns the ways of a user with these rules, in a namespace or, if that is
 // empty, in the whole cluster.
 func waysOf(namespace string, guarded bool, granted ...rbacv1.PolicyRule) []editors.Editor {
@@ -34,7 +41,10 @@ func waysOf(namespace string, guarded bool, granted ...rbacv1.PolicyRule) []edit
 		role("breaker", overriding("blogsecret")), role("held", granted...),
 	}}
 	if namespace == "" {
-		rbac.ClusterRoleBindings = []rbacv1.ClusterRoleBinding{*binding("held", "held", "mallory"), *binding("system:controller:job-controller", "held", "controller")}
+		rbac.ClusterRoleBindings = []rbacv1.ClusterRoleBinding{
+			*binding("held", "held", "mallory"), ofKubernetes("system:controller:job-controller", "ServiceAccount", "kube-system", "job-controller"),
+			ofKubernetes("system:kube-controller-manager", "User", "", "system:kube-controller-manager"),
+		}
 	} else {
 		rbac.RoleBindings = []rbacv1.RoleBinding{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "held"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "held"},
@@ -70,7 +80,7 @@ func TestEverybodyThatRBACLetsActAsAnExemptUserIsListed(t *testing.T) {
 		"Headwater's account, with a UID": {
 			"", true,
 			[]rbacv1.PolicyRule{rights("", "serviceaccounts", "impersonate", "headwater"), rights("authentication.k8s.io", "uids", "impersonate")},
-			[]string{"may impersonate ServiceAccount headwater-system/headwater"},
+			[]string{"may impersonate ServiceAccount headwater-system/headwater and 1 more"},
 		},
 		"a token": {"ci", true, []rbacv1.PolicyRule{rights("", "serviceaccounts/token", "create")}, []string{"may get a token of ServiceAccount ci/deployer"}},
 		"a token by a wildcard for subresources": {
@@ -84,8 +94,8 @@ func TestEverybodyThatRBACLetsActAsAnExemptUserIsListed(t *testing.T) {
 		"a pod":                             {"ci", true, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer"}},
 		"a workload":                        {"ci", true, []rbacv1.PolicyRule{rights("apps", "deployments", "patch")}, []string{"may run a pod as ServiceAccount ci/deployer"}},
 		"a workload of Headwater":           {"headwater-system", false, []rbacv1.PolicyRule{rights("batch", "cronjobs", "update")}, []string{"may run a pod as ServiceAccount headwater-system/headwater"}},
-		"pods in every namespace":           {"", false, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer and 2 more"}},
-		"pods in every namespace, guarded":  {"", true, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer and 1 more"}},
+		"pods in every namespace":           {"", false, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer and 3 more"}},
+		"pods in every namespace, guarded":  {"", true, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer and 2 more"}},
 		"exec":                              {"headwater-system", false, []rbacv1.PolicyRule{rights("", "pods/exec", "get")}, []string{"may run commands in a pod of ServiceAccount headwater-system/headwater"}},
 		"exec, guarded":                     {"headwater-system", true, []rbacv1.PolicyRule{rights("", "pods/exec", "create")}, nil},
 		"ephemeral containers":              {"ci", true, []rbacv1.PolicyRule{rights("", "pods/ephemeralcontainers", "patch")}, []string{"may run commands in a pod of ServiceAccount ci/deployer"}},
@@ -101,13 +111,42 @@ func TestEverybodyThatRBACLetsActAsAnExemptUserIsListed(t *testing.T) {
 		"policies, only to read":            {"", true, []rbacv1.PolicyRule{rights("admissionregistration.k8s.io", "validatingadmissionpolicies", "get")}, nil},
 		"a writer's account":                {"cd", true, []rbacv1.PolicyRule{rights("", "serviceaccounts/token", "create", "argo")}, []string{"may get a token of ServiceAccount cd/argo"}},
 		"a writer's account, without a UID": {"cd", true, []rbacv1.PolicyRule{rights("", "serviceaccounts", "impersonate")}, nil},
-		"escalate":                          {"", true, []rbacv1.PolicyRule{rights(rbacGroup, "clusterroles", "update"), rights(rbacGroup, "clusterroles", "escalate")}, []string{"may add the override to a ClusterRole, by the verb escalate"}},
-		"records":                           {"headwater-system", false, []rbacv1.PolicyRule{rights("", "secrets", "create")}, []string{"may write what Headwater records in Namespace headwater-system"}},
-		"records, guarded":                  {"headwater-system", true, []rbacv1.PolicyRule{rights("", "secrets", "create")}, nil},
-		"one record":                        {"headwater-system", false, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater-removals")}, []string{"may write what Headwater records in Namespace headwater-system"}},
-		"what people are meant to write":    {"headwater-system", false, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater-approvals")}, nil},
-		"the configuration, guarded":        {"headwater-system", true, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater")}, nil},
-		"the configuration":                 {"headwater-system", false, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater")}, []string{"may change the rule, in ConfigMap headwater-system/headwater"}},
+		"webhooks that change requests":     {"", true, []rbacv1.PolicyRule{rights("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "update", "one")}, []string{"may have the API server change what somebody else writes, by mutating webhooks or policies"}},
+		"policies that change requests":     {"", true, []rbacv1.PolicyRule{rights("admissionregistration.k8s.io", "mutatingadmissionpolicies", "create")}, []string{"may have the API server change what somebody else writes, by mutating webhooks or policies"}},
+		"webhooks that only refuse":         {"", true, []rbacv1.PolicyRule{rights("admissionregistration.k8s.io", "validatingwebhookconfigurations", "create")}, nil},
+		"certificates": {
+			"", true,
+			[]rbacv1.PolicyRule{
+				rights("certificates.k8s.io", "certificatesigningrequests", "create"), rights("certificates.k8s.io", "certificatesigningrequests/approval", "update"),
+				rights("certificates.k8s.io", "signers", "approve", "kubernetes.io/kube-apiserver-client"),
+			},
+			[]string{"may have a certificate signed for any user, by approving a CertificateSigningRequest"},
+		},
+		"certificates of all of Kubernetes' signers": {
+			"", true,
+			[]rbacv1.PolicyRule{
+				rights("certificates.k8s.io", "certificatesigningrequests", "create"), rights("certificates.k8s.io", "certificatesigningrequests/approval", "update"),
+				rights("certificates.k8s.io", "signers", "approve", "kubernetes.io/*"),
+			},
+			[]string{"may have a certificate signed for any user, by approving a CertificateSigningRequest"},
+		},
+		"certificates of another signer": {
+			"", true,
+			[]rbacv1.PolicyRule{
+				rights("certificates.k8s.io", "certificatesigningrequests", "create"), rights("certificates.k8s.io", "certificatesigningrequests/approval", "update"),
+				rights("certificates.k8s.io", "signers", "approve", "kubernetes.io/kubelet-serving"),
+			},
+			nil,
+		},
+		"a token of a controller":        {"kube-system", true, []rbacv1.PolicyRule{rights("", "serviceaccounts/token", "create", "any")}, []string{"may get a token of ServiceAccount kube-system/*"}},
+		"a controller, without a UID":    {"kube-system", true, []rbacv1.PolicyRule{rights("", "serviceaccounts", "impersonate")}, []string{"may impersonate ServiceAccount kube-system/*"}},
+		"escalate":                       {"", true, []rbacv1.PolicyRule{rights(rbacGroup, "clusterroles", "update"), rights(rbacGroup, "clusterroles", "escalate")}, []string{"may add the override to a ClusterRole, by the verb escalate"}},
+		"records":                        {"headwater-system", false, []rbacv1.PolicyRule{rights("", "secrets", "create")}, []string{"may write what Headwater records in Namespace headwater-system"}},
+		"records, guarded":               {"headwater-system", true, []rbacv1.PolicyRule{rights("", "secrets", "create")}, nil},
+		"one record":                     {"headwater-system", false, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater-removals")}, []string{"may write what Headwater records in Namespace headwater-system"}},
+		"what people are meant to write": {"headwater-system", false, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater-approvals")}, nil},
+		"the configuration, guarded":     {"headwater-system", true, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater")}, nil},
+		"the configuration":              {"headwater-system", false, []rbacv1.PolicyRule{rights("", "configmaps", "update", "headwater")}, []string{"may change the rule, in ConfigMap headwater-system/headwater"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			via := ": ClusterRole held, through ClusterRoleBinding held"
@@ -133,4 +172,20 @@ func TestWhoIsExemptAlreadyNeedsNoWay(t *testing.T) {
 	rbac := editors.RBAC{ClusterRoles: []rbacv1.ClusterRole{role("cluster-admin", everything)}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{*binding("b", "cluster-admin", "root")}}
 	exempt := editors.Of(rule, headwaterAccount, rbac.ClusterRoles, rbac.ClusterRoleBindings)
 	require.Empty(t, editors.Ways(rule, exempt, editors.Own{Account: headwaterAccount}, rbac))
+}
+
+// Somebody can be added to a binding that the API server made for a controller.
+func TestWhoIsAddedToABindingOfKubernetesIsListed(t *testing.T) {
+	everything := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"create"}}
+	bound := ofKubernetes("system:controller:job-controller", "ServiceAccount", "kube-system", "job-controller")
+	bound.Subjects = append(bound.Subjects, rbacv1.Subject{Kind: "User", Name: "mallory"}, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "thief"},
+		rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "addon"})
+	rbac := editors.RBAC{ClusterRoles: []rbacv1.ClusterRole{role("held", everything)}, ClusterRoleBindings: []rbacv1.ClusterRoleBinding{bound}}
+	rule := protecttest.BlogRule()
+	exempt := editors.Of(rule, headwaterAccount, rbac.ClusterRoles, rbac.ClusterRoleBindings)
+	found := map[string]bool{}
+	for _, one := range editors.Ways(rule, exempt, editors.Own{Account: headwaterAccount}, rbac) {
+		found[one.Subject()] = true
+	}
+	require.Equal(t, map[string]bool{"User mallory": true, "ServiceAccount default/thief": true, "ServiceAccount kube-system/addon": true}, found)
 }

@@ -56,9 +56,9 @@ func TestWhoCanEditListsTheWaysThatRBACLeavesOpen(t *testing.T) {
 		_ = e.Admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{})
 	}
 	hows, notes := e.hows(viewer, file)
-	require.Contains(t, hows["User ways-editor-of-all"], "may get a token of ServiceAccount headwater-system/headwater and 1 more: ClusterRole edit")
+	require.Contains(t, hows["User ways-editor-of-all"], "may get a token of ServiceAccount headwater-system/headwater and 2 more: ClusterRole edit")
 	require.Contains(t, hows["User ways-editor-of-all"], "may write what Headwater records in Namespace headwater-system")
-	require.Contains(t, hows["User ways-editor-of-all"], "may run a pod as ServiceAccount headwater-system/headwater and 1 more")
+	require.Contains(t, hows["User ways-editor-of-all"], "may run a pod as ServiceAccount headwater-system/headwater and 2 more")
 	require.Equal(t, "may get a token of ServiceAccount ways-ci/default: ClusterRole ways-tokens, through RoleBinding ways-ci/ways-token-ways-tokens\n", hows["User ways-token"])
 	require.Contains(t, hows["User ways-binder"], "may bind ClusterRole ways-owner to themselves: ClusterRole ways-binder")
 	require.Contains(t, notes, "policy headwater-guard is not in force, so who may edit in namespace headwater-system is Headwater")
