@@ -239,8 +239,12 @@ func (r *guarded) verdict(rule string) Verdict {
 	return Verdict{Pass: true, Due: r.DueRemovals, Released: r.handOut()}
 }
 
-// handOut returns what was held until now, once.
+// handOut returns what was held until now, once. While the record is being stored it returns
+// nothing: who asks about a target then finds the record of before.
 func (r *guarded) handOut() []object.Ref {
+	if r.pending != nil {
+		return nil
+	}
 	released := r.released.UnsortedList()
 	r.released = nil
 	return released

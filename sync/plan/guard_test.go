@@ -607,6 +607,25 @@ func TestAnApprovalMakesDueWhatWaitsThen(t *testing.T) {
 	}
 }
 
+// Its clones are asked about when an approval comes, while the record of it is being stored.
+func TestWhatAnApprovalMakesDueIsReleasedOnceThatIsStored(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 20), synctest.Targets(0, 3))
+	w.removeAfter = 24 * time.Hour
+	require.True(t, w.ask0().Pass)
+	w.pass(time.Hour)
+	w.hastened, w.approvedAt = true, time.Unix(1, 0)
+	w.setDue(synctest.Targets(0, 3))
+	answer := w.Review("blog", w.basis, w.now)
+	require.NotNil(t, answer.Write)
+	waits := w.Ask("blog", first, object.Ref{}, w.basis, w.now)
+	require.True(t, waits.Passed.Due.After(w.now), "it is due as before")
+	require.Empty(t, waits.Released, "they would be found due as before")
+	w.store(answer.Write)
+	w.Written("blog", true)
+	require.ElementsMatch(t, synctest.Targets(0, 3), w.judged((*plan.Guard).Review).Released)
+	require.False(t, w.ask0().Passed.Due.After(w.now))
+}
+
 // Approved are those that an earlier leader held then.
 func TestAnApprovalIsAboutNoLaterHold(t *testing.T) {
 	w := newWorld(synctest.Targets(0, 20), synctest.Targets(0, 10))
