@@ -186,10 +186,14 @@ func (e *Env) Secret(namespace, name string, data map[string]string) *corev1.Sec
 // Get reads a Secret; nil when there is none.
 func (e *Env) Get(namespace, name string) *corev1.Secret {
 	e.Helper()
-	secret, err := e.Admin.CoreV1().Secrets(namespace).Get(e.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		return nil
-	}
+	var secret *corev1.Secret
+	e.Eventually(func(ctx context.Context) error {
+		found, err := e.Admin.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			secret = found
+		}
+		return IgnoreGone(err)
+	})
 	return secret
 }
 

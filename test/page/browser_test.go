@@ -51,7 +51,7 @@ func openAs(t *testing.T, address, token string) *tab {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(profile(t)), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.IgnoreCertErrors)
+		chromedp.IgnoreCertErrors, chromedp.WSURLReadTimeout(lab.Timeout))
 	ctx, end := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(end)
 	ctx, closeTab := chromedp.NewContext(ctx)

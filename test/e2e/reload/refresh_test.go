@@ -76,6 +76,7 @@ func TestARefreshIsConfirmedAlsoByTheNextLeader(t *testing.T) {
 	e.Change("confirm", "used", "2")
 	last = e.Refreshed(namespace, "mounts", last)
 	e.confirmed(namespace, "mounts")
+	e.Settled(h)
 	patches := slices.DeleteFunc(e.Writes(from), func(r cluster.Request) bool { return r.Resource != "pods" })
 	require.Len(t, patches, 2, "a refresh, and its confirmation")
 	require.GreaterOrEqual(t, patches[1].Time.Sub(patches[0].Time), after, "confirmed too soon")

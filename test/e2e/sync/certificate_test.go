@@ -48,6 +48,9 @@ func TestACertificateIsDeliveredAtTheTimeFromWhichItIsValid(t *testing.T) {
 	for _, f := range fleets {
 		f.allHave(first)
 	}
+	for _, f := range fleets[1:] { // a revision is recorded beside the cloning
+		f.verdict(1, revisions.Delivered)
+	}
 
 	from := time.Now().Add(soon).Truncate(time.Second)
 	next, said := certificate(t, from, from.Add(30*time.Minute)), from.UTC().Format(time.RFC3339) // just enough, at first

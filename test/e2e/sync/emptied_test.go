@@ -287,12 +287,18 @@ func TestAnApprovalEndsWithTheValueThatComesAfterIt(t *testing.T) {
 			f := newFleet(newEnv(t), "outlived"+strings.TrimSuffix(sync, ": 4"), 2, sync)
 			h := f.StartAlone(f.rules)
 			user := f.approver()
-			f.allHave("v")
+			has := func(value string, revision int) { // a revision is recorded beside the cloning
+				f.allHave(value)
+				if sync != "" {
+					f.verdict(revision, revisions.Delivered)
+				}
+			}
+			has("v", 1)
 			f.edit("")
 			f.approves(user)
-			f.allHave("")
+			has("", 2)
 			f.edit("w")
-			f.allHave("w")
+			has("w", 3)
 			h.Kill() // before anything is withdrawn that need not be
 			f.edit("")
 			h = f.StartAlone(f.rules)

@@ -109,8 +109,8 @@ func TestWhatIsWantedAgainInTimeIsNotDeleted(t *testing.T) {
 }
 
 func TestARemovalIsCarriedOutWhenItsTimeIsOver(t *testing.T) {
-	const wait = 15 * time.Second
-	f := newFleet(newEnv(t), "overdue", 2, "removeAfter: 15s")
+	const wait = 40 * time.Second // a RuleStatus that shows it comes within ten
+	f := newFleet(newEnv(t), "overdue", 2, "removeAfter: 40s")
 	h := f.StartAlone(f.rules)
 	f.allHave("v")
 	f.Settled(h)
