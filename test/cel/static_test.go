@@ -233,6 +233,11 @@ func TestWhatTheStaticPoliciesRefuse(t *testing.T) {
 	rewrite := func(by user.DefaultInfo, change func(*corev1.Secret)) asked {
 		return in(ownNamespace, write(by, revision(func(*corev1.Secret) {}), revision(change)))
 	}
+	placed := func(place string) *corev1.Secret {
+		one := secret("Opaque", marks)
+		one.Annotations["headwater.dev/target"] = place
+		return one
+	}
 	unchanged, freed := func(*corev1.Secret) {}, func(s *corev1.Secret) { s.Finalizers = nil }
 	filled := func(s *corev1.Secret) { s.Data = map[string][]byte{"k": []byte("forged")} }
 	removes := func(by user.DefaultInfo) asked { return in(ownNamespace, write(by, revision(unchanged), nil)) }
@@ -315,6 +320,10 @@ func TestWhatTheStaticPoliciesRefuse(t *testing.T) {
 		"Headwater marks what it wrote":                  write(ourselves, secret("Opaque", nil, "kubectl", "headwater"), secret("Opaque", marks)),
 		"Headwater marks what it did not write":          limited(write(ourselves, secret("Opaque", nil, "kubectl"), secret("Opaque", marks))),
 		"Headwater deletes a clone":                      write(ourselves, secret("Opaque", marks), nil),
+		"Headwater deletes a clone that names its place": write(ourselves, placed("a/shared"), nil),
+		"Headwater deletes a copy of a clone":            limited(write(ourselves, placed("other/shared"), nil)),
+		"Headwater takes the mark from a copy":           limited(write(ourselves, placed("other/shared"), opaque)),
+		"Headwater creates a copy of a clone":            limited(write(ourselves, nil, placed("other/shared"))),
 		"Headwater deletes something else":               limited(write(ourselves, opaque, nil)),
 		"Headwater writes a token with its mark":         limited(write(ourselves, nil, secret("kubernetes.io/service-account-token", marks))),
 		"Headwater deletes a Helm release with its mark": limited(write(ourselves, secret("helm.sh/release.v1", marks), nil)),

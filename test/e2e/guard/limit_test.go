@@ -37,6 +37,7 @@ func beyond() map[string]attempt {
 		"somebody's Secret":                  merge(core+"limit-a/secrets/theirs", `{"data":{"k":"Zm9yZ2Vk"}}`),
 		"somebody's Secret, marked":          merge(core+"limit-a/secrets/theirs", marking),
 		"somebody's Secret, deleted":         remove(core + "limit-a/secrets/theirs"),
+		"a copy of a clone, deleted":         remove(core + "limit-a/secrets/copy"),
 		"an object of a deployer in its own": post(core+own+"/configmaps", `{metadata: {name: other}}`),
 		"aws-auth, created with the mark":    post(core+"kube-system/configmaps", `{metadata: {name: aws-auth-2, `+limitMarks+`}}`),
 		"aws-auth, created without":          post(core+"kube-system/configmaps", `{metadata: {name: aws-auth-2}}`),
@@ -164,7 +165,9 @@ func (e *env) standing() {
 	stripped := lab.Secret("limit-a", "stripped", map[string]string{"k": "v"})
 	clone := &corev1.Secret{ObjectMeta: marked("limit")}
 	clone.Namespace, clone.Name = "limit-a", "shared"
-	for _, secret := range []*corev1.Secret{release, stripped, clone} {
+	copied := &corev1.Secret{ObjectMeta: marked("limit")}
+	copied.Namespace, copied.Name, copied.Annotations = "limit-a", "copy", mark.WithPlace(copied.Annotations, clone)
+	for _, secret := range []*corev1.Secret{release, stripped, clone, copied} {
 		_, err := e.Admin.CoreV1().Secrets("limit-a").Create(e.Context(), secret, metav1.CreateOptions{FieldManager: mark.FieldManager})
 		require.NoError(e, err)
 	}
