@@ -48,6 +48,12 @@ func recordedAs(number int, value string, annotations map[string]string) *corev1
 // revision 2 is being delivered. team-0 has it.
 func delivering(tb testing.TB, namespaces int) *View {
 	tb.Helper()
+	return deliveringWith(tb, namespaces, func(*corev1.Secret) {})
+}
+
+// deliveringWith is delivering, with a change of the clone that team-0 has.
+func deliveringWith(tb testing.TB, namespaces int, change func(*corev1.Secret)) *View {
+	tb.Helper()
 	var metadata []runtime.Object
 	for i := range namespaces {
 		metadata = append(metadata, &metav1.PartialObjectMetadata{
@@ -68,7 +74,9 @@ func delivering(tb testing.TB, namespaces int) *View {
 	require.NoError(tb, err)
 	desired := plan.Plan(state).Desired
 	require.NotNil(tb, desired)
-	_, err = clients.Typed.CoreV1().Secrets(target.Namespace).Create(tb.Context(), desired.ToSecret(), metav1.CreateOptions{})
+	clone := desired.ToSecret()
+	change(clone)
+	_, err = clients.Typed.CoreV1().Secrets(target.Namespace).Create(tb.Context(), clone, metav1.CreateOptions{})
 	require.NoError(tb, err)
 	require.Eventually(tb, func() bool {
 		_, cached := v.controller.Caches.Clones[target.Kind].Get(target.Namespace, target.Name)
@@ -103,6 +111,20 @@ func TestADeliveryIsCountedByStage(t *testing.T) {
 	}
 	require.Equal(t, 2, have["team-0"])
 	require.Zero(t, have["team-2"])
+}
+
+func TestACloneThatOnlyNamesARevisionIsNotCountedForIt(t *testing.T) {
+	for sentence, change := range map[string]func(*corev1.Secret){
+		"another value":    func(s *corev1.Secret) { s.Data["password"] = []byte("edited") },
+		"another revision": func(s *corev1.Secret) { s.Annotations[mark.Revision] = "1" },
+		"another place":    func(s *corev1.Secret) { s.Annotations[mark.Target] = "team-3/blogsecret" },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			v, rule := deliveringWith(t, 5, change), staged(t)
+			states, _ := v.Deliveries(&rule, 1)
+			require.Equal(t, []int{2, 0}, []int{states[0].Stages[0].Namespaces, states[0].Stages[0].HaveWanted})
+		})
+	}
 }
 
 // A rule that gets another source, or another rule in its place, has something to go back to.

@@ -59,14 +59,25 @@ func (o *Reader) held(rule *spec.Rule, source *object.Full, history revisions.Hi
 		return nil
 	}
 	revision := history.Numbered(revisionOf(clone))
-	if revision == nil {
-		return nil
-	}
-	candidate := plan.Candidate{Rule: rule, Source: withContent(source, revision), Revision: revision.Number}
-	if !o.wanted(candidate, source, revision).HasPayloadOf(clone) {
+	if revision == nil || !o.hasContentOf(clone, rule, source, revision) {
 		return nil
 	}
 	return revision
+}
+
+// has reports whether the clone at target names revision, and has its content. source is
+// the cached source.
+func (o *Reader) has(rule *spec.Rule, source *object.Full, revision *revisions.Revision, target object.Ref) bool {
+	if o.namedAt(target) != revision.Number {
+		return false
+	}
+	clone, found := o.Caches.Clones[target.Kind].Get(target.Namespace, target.Name)
+	return found && o.hasContentOf(clone, rule, source, revision)
+}
+
+func (o *Reader) hasContentOf(clone *object.Digested, rule *spec.Rule, source *object.Full, revision *revisions.Revision) bool {
+	candidate := plan.Candidate{Rule: rule, Source: withContent(source, revision), Revision: revision.Number}
+	return o.wanted(candidate, source, revision).HasPayloadOf(clone)
 }
 
 // maxWanted is how many results of plan.NewWanted a Reader remembers.
@@ -142,7 +153,7 @@ func (o *Reader) isOf(rule string, target object.Ref) bool {
 // TargetsAt returns the targets of a rule's source whose clone says that it has that
 // revision.
 func (o *Reader) TargetsAt(rule spec.Rule, source object.Ref, number int) []object.Ref {
-	return slices.DeleteFunc(o.Targets(rule, source), func(target object.Ref) bool { return o.RevisionOf(target) != number })
+	return slices.DeleteFunc(o.Targets(rule, source), func(target object.Ref) bool { return o.namedAt(target) != number })
 }
 
 // withContent returns source with the content of a revision of it.
@@ -152,9 +163,9 @@ func withContent(source *object.Full, revision *revisions.Revision) *object.Full
 	return &revised
 }
 
-// RevisionOf returns the number of the revision that the clone at target says it was
+// namedAt returns the number of the revision that the clone at target says it was
 // written from; 0 if there is no such clone, or it does not say.
-func (o *Reader) RevisionOf(target object.Ref) int {
+func (o *Reader) namedAt(target object.Ref) int {
 	clone, found := o.Caches.Clones[target.Kind].Get(target.Namespace, target.Name)
 	if !found || !mark.IsMarked(clone) {
 		return 0

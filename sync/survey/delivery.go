@@ -37,7 +37,8 @@ type DeliveryState struct {
 type StageState struct {
 	Name       string
 	Namespaces int
-	// HaveWanted is how many say that they have DeliveryState.Wanted.
+	// HaveWanted is how many have the content of DeliveryState.Wanted, and say so. It is
+	// not known, and 0, while the source is gone.
 	HaveWanted int
 	// Reached is true if the candidate is in the stage or passed it, and Evidence is then
 	// what is known of its consumers.
@@ -114,6 +115,7 @@ func (o *Reader) countStages(state *DeliveryState, rule *spec.Rule) {
 		}
 		state.Stages = append(state.Stages, stage)
 	}
+	source, _ := o.Caches.Sources.Get(state.Source)
 	for _, target := range o.Targets(*rule, state.Source) {
 		at, selected := o.stageOf(rule, target)
 		if !selected {
@@ -121,7 +123,7 @@ func (o *Reader) countStages(state *DeliveryState, rule *spec.Rule) {
 		}
 		stage := &state.Stages[at]
 		stage.Namespaces++
-		if state.Wanted != nil && o.RevisionOf(target) == state.Wanted.Number {
+		if source != nil && state.Wanted != nil && o.has(rule, source, state.Wanted, target) {
 			stage.HaveWanted++
 		}
 	}
