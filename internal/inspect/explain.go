@@ -24,6 +24,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/health"
 	"github.com/headwater-k8s/headwater/reload/kinds"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // Explanation is what a workload or pod consumes, and what a change of each object
@@ -295,7 +296,13 @@ func rollingOut(is health.RolloutState) string {
 	case is.Kept != "":
 		text += ": " + keptText(is.Kept)
 	}
-	if is.Pod != "" {
+	switch {
+	case is.Pod == "":
+	case is.Health == health.Progressing && !is.FailedBefore:
+		text += "; it waits until pod " + is.Pod + " is ready"
+	case is.Reason == workload.StuckStanding:
+		text += ", because of pod " + is.Pod + ": delete it, since the set replaces no pod before it is ready"
+	default:
 		text += ", as in pod " + is.Pod
 	}
 	if is.FailedBefore {

@@ -45,19 +45,21 @@ type Pod struct {
 	*workload.Pod
 
 	// Started is true if its containers are known to have started with what the clone
-	// holds. Shows is true if its volumes are known to show that since a refresh.
-	Started, Shows bool
+	// holds. Shows is true if its volumes are known to show that since a refresh. Other is
+	// true if its stamp says that they started with something else.
+	Started, Shows, Other bool
 }
 
 // holds reports whether the pod has what the clone holds.
 func (p Pod) holds() bool { return p.Started || p.Shows }
 
 // isTested reports whether c may show that the clone is bad: a container started with it, or
-// cannot since the clone lacks a key, or one fails and it is not known with what.
+// cannot since the clone lacks a key, or one fails and it is not known with what. A pod that
+// is stamped for something else says nothing about the clone.
 func (c Consumer) isTested() bool {
 	return c.LacksKey || slices.ContainsFunc(c.Pods, func(pod Pod) bool {
 		if pod.Trouble != 0 {
-			return c.isBlamedFor(string(pod.Trouble.Reason()))
+			return !pod.Other && c.isBlamedFor(string(pod.Trouble.Reason()))
 		}
 		return pod.holds() && (pod.Phase != corev1.PodPending || pod.StartedAt != 0)
 	})
@@ -113,6 +115,22 @@ func (c Consumer) hasEvidence(anyHealth bool) State {
 	default:
 		return ""
 	}
+}
+
+// blocker returns the name of the pod for which its StatefulSet waits before it replaces any;
+// empty if it waits for none.
+func (c Consumer) blocker() string {
+	if c.Workload == nil {
+		return ""
+	}
+	pods := make([]*workload.Pod, len(c.Pods))
+	for i, pod := range c.Pods {
+		pods[i] = pod.Pod
+	}
+	if pod := c.Workload.Rollout.Blocker(pods); pod != nil {
+		return pod.Name
+	}
+	return ""
 }
 
 // isOnLostNode reports whether a pod with what the clone holds has ready containers, and

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // State is what one reader shows of the revision.
@@ -139,11 +140,13 @@ func (r *Result) failing(c Consumer, in Input, pod, reason string) {
 // waiting completes r for a consumer that does not run the revision yet.
 func (r *Result) waiting(c Consumer, in Input) {
 	r.State, r.Paced, r.Unclear = Waiting, c.Paced, !c.Paced && !c.isTested()
-	switch {
+	switch blocker := c.blocker(); {
 	case in.Before == revisions.Rolling, in.Before == revisions.Partly:
 		r.Reason, r.Unclear = reasonRolling, true
 	case c.Workload != nil && c.Workload.EditedSince(in.Written):
 		r.Reason, r.Unclear = reasonEdited, true
+	case blocker != "":
+		r.Reason, r.Pod = string(workload.StuckStanding), blocker
 	case c.Waits != "":
 		r.Reason = c.Waits
 	case (c.Restarts || len(c.Pods) == 0) && c.Settled && !c.isReplacing():

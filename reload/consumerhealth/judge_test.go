@@ -96,6 +96,9 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 	cronJob := func(c *consumerhealth.Consumer) { c.Workload = &workload.Workload{Kind: kinds.KindCronJob} }
 	lacksKey := func(c *consumerhealth.Consumer) { c.LacksKey = true }
 	pending := func(p *consumerhealth.Pod) { p.Phase = corev1.PodPending }
+	other := func(p *consumerhealth.Pod) { p.Other = true }
+	old := func(p *consumerhealth.Pod) { p.Name, p.Revision = "db-1", 1; notReady(p) }
+	set := rollout(func(r *workload.Rollout) { r.Ordered, r.Update, r.Updated, r.Old, r.Available = true, 2, 0, 2, 1 })
 	const crashLoop, noImage, noConfig = "CrashLoopBackOff", "ErrImagePull", "CreateContainerConfigError"
 	for sentence, test := range map[string]struct {
 		looks     []look
@@ -103,6 +106,7 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 		anyHealth bool
 		want      consumerhealth.State
 		reason    string
+		pod       string // that the set waits for
 		unclear   bool
 		paced     bool
 		fails     bool // without counting against the revision
@@ -113,6 +117,9 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 		"it has no pod at all":                                {looks: looks(look{0, web()}), want: consumerhealth.Waiting, reason: "Restarting", unclear: true},
 		"its pod started with it and is not ready":            {looks: looks(look{0, web(rollout(starting), with("a", started, notReady))}), want: consumerhealth.Waiting, reason: "Restarting"},
 		"that is enough if any health will do":                {looks: looks(look{0, web(with("a", started, notReady, waits(crashLoop)))}), anyHealth: true, want: consumerhealth.Ran},
+		"a pod that is stamped for another revision fails":    {looks: looks(look{0, web(with("a", other, notReady, waits(crashLoop)))}), want: consumerhealth.Waiting, reason: "Restarting", unclear: true, fails: true},
+		"its set waits for such a pod":                        {looks: looks(look{0, web(set, with("a", other, waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-1", unclear: true, fails: true},
+		"it waits for one of which nothing says what it runs": {looks: looks(look{0, web(set, with("a", waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-1", fails: true},
 		"files that show it are not enough for what reads it": {looks: looks(look{0, web(with("a", shows))}), want: consumerhealth.Waiting, reason: "Restarting"},
 		"files of every pod show it":                          {looks: looks(look{0, web(mounts, with("a", shows), with("b", shows))}), want: consumerhealth.Refreshed},
 		"files of one pod do not":                             {looks: looks(look{0, web(mounts, with("a", shows), with("b"))}), want: consumerhealth.Waiting, reason: "Refreshing"},
@@ -203,6 +210,9 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 			require.Equal(t, [2]bool{test.unclear, test.paced}, [2]bool{is.Unclear, is.Paced})
 			if is.State == consumerhealth.Waiting || is.State == consumerhealth.Failing {
 				require.Equal(t, test.reason, is.Reason)
+			}
+			if is.State == consumerhealth.Waiting && is.Reason == "Standing" {
+				require.Equal(t, test.pod, is.Pod)
 			}
 		})
 	}

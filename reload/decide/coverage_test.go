@@ -30,6 +30,9 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 	begun := workload.Rollout{Generation: 2, Observed: 1, Replicas: 2, Updated: 2, Available: 2}
 	surging := workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 2, Available: 2}
 	stuck := workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 2, Available: 1}
+	held := workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Old: 2, Available: 1, Ordered: true, Update: 2}
+	unready := boundPods(5, 6)
+	unready[1].Name, unready[1].Revision = "web-1", 1
 	with := func(r workload.Rollout, change func(*workload.Rollout)) workload.Rollout { change(&r); return r }
 	// The data was written at second 10, as version 100.
 	tests := map[string]struct {
@@ -55,6 +58,8 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 		"old pods that will go, a new one older":        {surging, boundPods(5, 6, 9), "", 0, decide.Undelivered},
 		"pods of the template older, and unwell":        {stuck, boundPods(5, 6), "", 0, decide.Undelivered},
 		"pods of the template younger, and unwell":      {stuck, boundPods(11, 12), "", 0, decide.InProgress},
+		"a set that waits for an older pod, unready":    {held, unready, "", 0, decide.Undelivered},
+		"a set whose new pod is not ready yet":          {with(held, func(r *workload.Rollout) { r.Update = 1 }), unready, "", 0, decide.InProgress},
 		"old pods that the status no longer counts":     {complete, boundPods(5, 6, 11, 12), "", 0, decide.InProgress},
 		"such pods stay":                                {complete, boundPods(5, 11, 12), "", workload.RolloutTimeout, decide.Undelivered},
 		"for too long":                                  {surging, boundPods(5, 6, 11), "", workload.RolloutTimeout, decide.Undelivered},

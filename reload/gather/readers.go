@@ -109,7 +109,8 @@ func (g *Gatherer) workloadReader(top *workload.Workload, clone *object.Digested
 		for _, one := range read.restarting {
 			started = started && (pod.StartedAfter(clone.ChangedAt) || decide.Carries(g.Hasher, top.UID, stamp, one))
 		}
-		found.Pods = append(found.Pods, consumerhealth.Pod{Pod: pod, Started: started, Shows: g.shows(pod, read)})
+		other := !started && stamp != "" && len(read.restarting) > 0
+		found.Pods = append(found.Pods, consumerhealth.Pod{Pod: pod, Started: started, Shows: g.shows(pod, read), Other: other})
 	}
 	return found, true
 }

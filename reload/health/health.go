@@ -43,6 +43,9 @@ type RolloutHealth struct {
 // do not count, nor pods that ran for long before they crashed.
 func JudgeRollout(w *workload.Workload, pods []*workload.Pod, restartedAt, now time.Time) RolloutHealth {
 	old, recent := splitByRestart(pods, restartedAt)
+	if found, stands := standing(w.Rollout, pods, restartedAt, now); stands {
+		return found
+	}
 	complete := len(old) == 0
 	if w.Rollout != nil {
 		complete = w.Rollout.Complete()
@@ -60,6 +63,20 @@ func JudgeRollout(w *workload.Workload, pods []*workload.Pod, restartedAt, now t
 		found.Health, found.FailedBefore = Progressing, true
 	}
 	return found
+}
+
+// standing judges a rollout that an older pod which is not ready may hold up for ever: Stuck
+// if that pod fails, or after RolloutTimeout. That it failed before the restart explains
+// nothing, since no template that the set gets replaces it.
+func standing(r *workload.Rollout, pods []*workload.Pod, restartedAt, now time.Time) (found RolloutHealth, stands bool) {
+	pod := r.Blocker(pods)
+	if pod == nil {
+		return found, false
+	}
+	if due := LastBound([]*workload.Pod{pod}, restartedAt).Add(workload.RolloutTimeout); pod.Failing(now) == "" && now.Before(due) {
+		return RolloutHealth{Health: Progressing, Pod: pod.Name, Again: due}, true
+	}
+	return RolloutHealth{Health: Stuck, Reason: workload.StuckStanding, Pod: pod.Name}, true
 }
 
 // progress judges an incomplete rollout whose new pods do not fail.

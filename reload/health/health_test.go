@@ -45,6 +45,10 @@ func TestJudgingARollout(t *testing.T) {
 	asIs := func(*workload.Rollout) {}
 	complete := func(r *workload.Rollout) { r.Updated, r.Old, r.Available = 2, 0, 2 }
 	set := func() *workload.Workload { w := deployment(asIs); w.Kind = kinds.KindStatefulSet; return w }
+	ordered := func() *workload.Workload { w := set(); w.Rollout.Ordered, w.Rollout.Update = true, 2; return w }
+	of := func(revision workload.Revision, name string, readiness workload.Readiness) func(*workload.Pod) {
+		return func(p *workload.Pod) { p.Name, p.Revision, p.Readiness = name, revision, readiness }
+	}
 	old, recent := boundPod(0), boundPod(restarted+time.Minute)
 	for sentence, test := range map[string]struct {
 		w    *workload.Workload
@@ -108,6 +112,30 @@ func TestJudgingARollout(t *testing.T) {
 			[]*workload.Pod{old, boundPod(restarted + 5*time.Minute)},
 			15 * time.Minute,
 			RolloutHealth{Health: Stuck, Reason: workload.StuckNoProgress},
+		},
+		"a set that waits for an older pod which is not ready": {
+			ordered(),
+			[]*workload.Pod{boundPod(0, of(1, "web-0", workload.NotReady)), boundPod(restarted, of(2, "web-1", workload.Ready))},
+			9 * time.Minute,
+			RolloutHealth{Health: Progressing, Pod: "web-0", Again: reloadtest.Birth.Add(restarted + 10*time.Minute)},
+		},
+		"one that has waited for it for long": {
+			ordered(),
+			[]*workload.Pod{boundPod(0, of(1, "web-0", workload.NotReady)), boundPod(restarted+9*time.Minute, of(2, "web-1", workload.Ready))},
+			10 * time.Minute,
+			RolloutHealth{Health: Stuck, Reason: workload.StuckStanding, Pod: "web-0"},
+		},
+		"one whose older pod fails, as it did before": {
+			ordered(),
+			[]*workload.Pod{boundPod(0, of(1, "web-0", workload.NotReady), waitingFor("CrashLoopBackOff"))},
+			time.Second,
+			RolloutHealth{Health: Stuck, Reason: workload.StuckStanding, Pod: "web-0"},
+		},
+		"one whose new pod fails": {
+			ordered(),
+			[]*workload.Pod{boundPod(0, of(1, "web-0", workload.Ready)), boundPod(restarted, of(2, "web-1", workload.NotReady), waitingFor("CrashLoopBackOff"))},
+			time.Second,
+			RolloutHealth{Health: Stuck, Reason: workload.StuckCrashing, Pod: "web-1"},
 		},
 		"a kind that tells nothing, with old pods":    {&workload.Workload{}, []*workload.Pod{old, recent}, time.Minute, RolloutHealth{Health: Progressing, Again: reloadtest.Birth.Add(restarted + 11*time.Minute)}},
 		"a kind that tells nothing, without old pods": {&workload.Workload{}, []*workload.Pod{recent}, time.Hour, RolloutHealth{Health: Healthy}},

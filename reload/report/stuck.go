@@ -155,7 +155,11 @@ func rolloutStuck(w *workload.Workload, one track.Watched) events.Event {
 	if one.Health.Pod != "" {
 		event.Note += ", as in pod " + one.Health.Pod
 	}
-	event.Note += ". If the change is wrong, undo it: the workload is then restarted again"
+	if one.Health.Reason == workload.StuckStanding {
+		event.Note += ". Delete pod " + one.Health.Pod + ": the set replaces no pod before it is ready, whatever its template is (kubernetes/kubernetes#67250)"
+	} else {
+		event.Note += ". If the change is wrong, undo it: the workload is then restarted again"
+	}
 	return event
 }
 
@@ -174,6 +178,8 @@ func whyStuck(reason workload.StuckReason) string {
 		return "it exceeded its progress deadline (" + string(reason) + ")"
 	case workload.StuckNoProgress:
 		return "no pod was replaced for " + fmt.Sprint(workload.RolloutTimeout.Minutes()) + " minutes"
+	case workload.StuckStanding:
+		return "the StatefulSet waits for a pod of an older template that is not ready (" + string(reason) + ")"
 	case workload.StuckCrashing, workload.StuckConfig, workload.StuckNotCreated, workload.StuckNotRun, workload.StuckImagePull, workload.StuckInvalidImage:
 		return "its new pods fail (" + string(reason) + ")"
 	}

@@ -68,6 +68,8 @@ type Pod struct {
 	Crashes   uint16
 	CrashedAt uint32
 	Readiness Readiness
+	// Revision is the pod template that a pod of a StatefulSet is of.
+	Revision Revision
 	// BoundAt is when the pod was bound to its node, in whole seconds.
 	BoundAt time.Time
 	// StartedAt is when the first of its containers started, by the node's clock in
@@ -107,6 +109,7 @@ func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
 		CrashedAt:  crashedAt,
 
 		Readiness: readinessOf(&o.Status),
+		Revision:  podRevision(o),
 		BoundAt:   boundAt(o),
 		StartedAt: seconds(StartedAt(o)),
 

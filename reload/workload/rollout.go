@@ -35,6 +35,10 @@ type Rollout struct {
 	Replicas, Partitioned int32
 	// Updated pods are of the current pod template, Old ones are not.
 	Updated, Old, Available int32
+	// Ordered is true for a StatefulSet that replaces one ready pod after the other. Update
+	// is the template that its pods are to have; see Blocker.
+	Ordered bool
+	Update  Revision
 	// Paused is true if a new pod template replaces no pod by itself: the workload is
 	// paused, or its update strategy is OnDelete.
 	Paused bool
@@ -90,6 +94,7 @@ func statefulSetRollout(s *appsv1.StatefulSet) *Rollout {
 		Template: templateID(&s.Spec.Template), Generation: s.Generation, Observed: s.Status.ObservedGeneration,
 		Replicas: ptr.Deref(s.Spec.Replicas, 1), Paused: s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		Updated: s.Status.UpdatedReplicas, Old: s.Status.Replicas - s.Status.UpdatedReplicas, Available: s.Status.AvailableReplicas,
+		Ordered: isOrdered(s), Update: revisionOf(s.Status.UpdateRevision),
 	}
 	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
 		r.Partitioned = min(ptr.Deref(rolling.Partition, 0), r.Replicas)

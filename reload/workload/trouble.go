@@ -20,6 +20,9 @@ const (
 	// StuckNoProgress: no pod was replaced for RolloutTimeout, in a kind without a
 	// progress deadline.
 	StuckNoProgress StuckReason = "NoProgress"
+	// StuckStanding: an ordered StatefulSet waits for a pod of an older template to become
+	// ready; see Rollout.Blocker.
+	StuckStanding StuckReason = "Standing"
 	// The others are reasons that kubelets give for waiting containers.
 	StuckCrashing     StuckReason = "CrashLoopBackOff"
 	StuckConfig       StuckReason = "CreateContainerConfigError"
@@ -32,7 +35,7 @@ const (
 // StuckReasons returns every StuckReason. Trouble is an index into it, from 1.
 func StuckReasons() []StuckReason {
 	return []StuckReason{
-		StuckDeadline, StuckNoProgress, StuckCrashing, StuckConfig, StuckNotCreated, StuckNotRun, StuckImagePull, StuckInvalidImage,
+		StuckDeadline, StuckNoProgress, StuckStanding, StuckCrashing, StuckConfig, StuckNotCreated, StuckNotRun, StuckImagePull, StuckInvalidImage,
 	}
 }
 
@@ -58,7 +61,7 @@ func TroubleOf(waiting string) Trouble {
 	switch waiting {
 	case "ErrImagePull", "ErrImageNeverPull": // alternates with ImagePullBackOff
 		reason = StuckImagePull
-	case string(StuckDeadline), string(StuckNoProgress): // kubelets do not report these
+	case string(StuckDeadline), string(StuckNoProgress), string(StuckStanding): // kubelets do not report these
 		return 0
 	}
 	return Trouble(slices.Index(StuckReasons(), reason) + 1) //nolint:gosec // a few

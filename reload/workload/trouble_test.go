@@ -32,7 +32,7 @@ func TestWhatAPodSaysOfItsContainers(t *testing.T) {
 	require.Equal(t, birth.Unix(), int64(at))
 	require.Zero(t, workload.TroubleOf("NoProgress"))
 	for i, reason := range workload.StuckReasons() {
-		if reason != workload.StuckDeadline && reason != workload.StuckNoProgress {
+		if reason != workload.StuckDeadline && reason != workload.StuckNoProgress && reason != workload.StuckStanding {
 			require.Equal(t, workload.Trouble(i+1), workload.TroubleOf(string(reason)))
 			require.Equal(t, reason, workload.TroubleOf(string(reason)).Reason())
 		}

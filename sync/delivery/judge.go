@@ -185,7 +185,11 @@ func causes(evidence revisions.Evidence, failing bool) string {
 	var all []string
 	for _, cause := range evidence.Causes {
 		if cause.Failing == failing {
-			all = append(all, cause.Consumer+" ("+cause.Reason+")")
+			why := cause.Reason
+			if cause.Pod != "" {
+				why += " in pod " + cause.Pod
+			}
+			all = append(all, cause.Consumer+" ("+why+")")
 		}
 	}
 	if len(all) == 0 {

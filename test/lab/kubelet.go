@@ -17,11 +17,12 @@ import (
 // Health is what a kubelet reports of a pod.
 type Health int
 
-// A pod Waits as long as nothing is reported.
+// A pod Waits as long as nothing is reported. One that Hangs runs and does not become ready.
 const (
 	Waits Health = iota
 	Runs
 	Crashes
+	Hangs
 )
 
 // HealthOf says what becomes of a pod, such as by the value that it reads.
@@ -64,6 +65,8 @@ func PlayPods(ctx context.Context, client kubernetes.Interface, selector string,
 			err = SetRunning(ctx, client, pod)
 		case health == Crashes:
 			err = SetCrashing(ctx, client, pod)
+		case health == Hangs:
+			err = setStatus(ctx, client, pod, corev1.ConditionFalse, nil)
 		}
 		errs = append(errs, err)
 	}
