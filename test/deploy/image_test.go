@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,4 +53,15 @@ func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 		require.NoError(t, linked.Close())
 	}
 	require.Equal(t, sums[0], sums[1])
+}
+
+// A tag can be moved to another image.
+func TestTheBaseImagesAreNamedByDigest(t *testing.T) {
+	content, err := os.ReadFile(deployDir + "/Dockerfile")
+	require.NoError(t, err)
+	bases := regexp.MustCompile(`(?m)^FROM (?:--\S+ )*(\S+)`).FindAllStringSubmatch(string(content), -1)
+	require.Len(t, bases, 2)
+	for _, base := range bases {
+		require.Regexp(t, `^[a-z0-9./-]+:[\w.-]+@sha256:[0-9a-f]{64}$`, base[1])
+	}
 }

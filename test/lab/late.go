@@ -3,6 +3,8 @@ package lab
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/headwater-k8s/headwater/test/cluster"
 )
 
 // Inconclusive ends the test without a verdict. Call it only where the test measured that
@@ -121,4 +125,29 @@ func (d *Delays) Longest(from, to time.Time) time.Duration {
 		}
 	}
 	return longest
+}
+
+// Together waits until Headwater has written to that many consumers of a namespace. It ends the
+// test without a verdict if so much time passed between two of them, on a machine that was late,
+// that Headwater may report them apart: it reports after 3 s without news.
+func (e *Env) Together(namespace string, mark cluster.Mark, consumers int, delays *Delays) {
+	e.Helper()
+	written := map[string]time.Time{} // first
+	e.Eventually(func(context.Context) error {
+		for _, write := range e.Writes(mark) {
+			name := write.Resource + "/" + write.Name
+			_, again := written[name] // as a refresh is that is confirmed
+			if !again && write.Namespace == namespace && write.Code < 300 && (write.Resource == "deployments" || write.Resource == "pods") {
+				written[name] = write.Done
+			}
+		}
+		return ErrorIf(len(written) < consumers, "%d of %d were written to", len(written), consumers)
+	})
+	times := slices.SortedFunc(maps.Values(written), time.Time.Compare)
+	for i, at := range times[1:] {
+		apart, late := at.Sub(times[i]), delays.Longest(times[i], at)
+		if apart > 2*time.Second && late > time.Second/2 {
+			e.Inconclusive("two consumers were written to %s apart, and writes were seen as late as %s", apart, late)
+		}
+	}
 }

@@ -46,9 +46,10 @@ func TestOwnersOptInWithoutARule(t *testing.T) {
 	require.Contains(t, e.HasEvent(namespace, "garbled", "UnknownReload"), mark.Reload)
 	require.ElementsMatch(t, []string{"own", "beside"}, e.Reads(start, namespace), "each is read once, and none that nobody asks for")
 
-	from := e.Cluster.Mark()
+	delays, from := e.Delays(), e.Cluster.Mark()
 	e.SetKey(namespace, "own", "used", "2")
 	e.Restarted(namespace, before, "Deployment/auto", "Deployment/by-key", "Deployment/listed", "Deployment/restart")
+	e.Together(namespace, from, 4, delays)
 	require.Equal(t, []string{"own"}, e.Reads(from, namespace))
 	require.Contains(t, e.HasEvent(namespace, "auto", "Restarted"), "Secret/optin-a/own")
 	e.HasNote(namespace, "own", "Reloaded", "4 restarted: Deployment/optin-a/")

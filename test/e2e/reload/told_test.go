@@ -3,8 +3,6 @@ package reload
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/lab"
 )
 
@@ -51,31 +48,6 @@ func TestARefusedRestartIsToldOnce(t *testing.T) {
 	e.HasMetric(h, 1, actions, restarts)
 }
 
-// together waits until Headwater has written to that many consumers of a namespace. It ends the
-// test without a verdict if so much time passed between two of them, on a machine that was late,
-// that Headwater may report them apart: it reports after 3 s without news.
-func (e *env) together(namespace string, mark cluster.Mark, consumers int, delays *lab.Delays) {
-	e.Helper()
-	written := map[string]time.Time{} // first
-	e.Eventually(func(context.Context) error {
-		for _, write := range e.Writes(mark) {
-			name := write.Resource + "/" + write.Name
-			_, again := written[name] // as a refresh is that is confirmed
-			if !again && write.Namespace == namespace && write.Code < 300 && (write.Resource == "deployments" || write.Resource == "pods") {
-				written[name] = write.Done
-			}
-		}
-		return lab.ErrorIf(len(written) < consumers, "%d of %d were written to", len(written), consumers)
-	})
-	times := slices.SortedFunc(maps.Values(written), time.Time.Compare)
-	for i, at := range times[1:] {
-		apart, late := at.Sub(times[i]), delays.Longest(times[i], at)
-		if apart > 2*time.Second && late > time.Second/2 {
-			e.Inconclusive("two consumers were written to %s apart, and writes were seen as late as %s", apart, late)
-		}
-	}
-}
-
 func TestWhatCameOfAChangeIsToldOnTheSource(t *testing.T) {
 	e, namespace := onNode(t, "came")
 	e.Secret("came-src", "quiet", map[string]string{"used": "1"})
@@ -96,7 +68,7 @@ func TestWhatCameOfAChangeIsToldOnTheSource(t *testing.T) {
 	delays, mark := e.Delays(), e.Cluster.Mark()
 	e.Edit("came-src", "quiet", func(s *corev1.Secret) { s.Data["used"] = []byte("2") })
 	e.Change("came", "used", "2")
-	e.together(namespace, mark, 12+3, delays)
+	e.Together(namespace, mark, 12+3, delays)
 	const counts = `rule "came": 12 restarted, 3 pods refreshed, 1 held: `
 	e.HasNote("came-src", "shared", "Reloaded", counts)
 	source := e.Get("came-src", "shared")

@@ -62,7 +62,9 @@ func TestWhatCannotBeRestartedIsReportedOnce(t *testing.T) {
 	e.Settled(h)
 	e.SecondLater()
 
+	delays, mark := e.Delays(), e.Cluster.Mark()
 	e.Change("unreached", "used", "2")
+	e.Together(namespace, mark, 2, delays)
 	require.Contains(t, e.HasEvent(namespace, "bare", "NotRestarted"), "Secret/unreached-a/shared. It has no controller that would replace it: delete and recreate the Pod")
 	require.Contains(t, e.HasEvent(namespace, "job-1", "NotRestarted"), "delete and recreate the Job")
 	require.Contains(t, e.HasEvent(namespace, "bare-set", "NotRestarted"), "delete them, and it creates new ones")
