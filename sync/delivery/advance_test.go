@@ -47,6 +47,7 @@ func TestHowAGateStands(t *testing.T) {
 	restarted := gate(func(g *stages.Gate) { g.Consumers = stages.GateRestarted })
 	two := gate(func(g *stages.Gate) { g.Evidence = new(2) })
 	restart := func(d *stages.Delivery) { d.Stages[0].Restart = true }
+	crowd := func(r *revisions.Revision) { r.Evidence.Failing = make([]string, revisions.MaxFailing+1) }
 	here, behind, newer := []delivery.Place{place}, []delivery.Place{place, {Namespace: "canary-2"}}, []delivery.Place{{Namespace: "canary-1", Reached: true, Version: "101"}}
 	for sentence, test := range map[string]struct {
 		change    func(*stages.Delivery)
@@ -64,6 +65,7 @@ func TestHowAGateStands(t *testing.T) {
 		"a clone is not written, and one is waited for":    {nil, with(canary(revisions.StageEvidence{Namespaces: 1, Waiting: 1, Unhealthy: 1})), behind, delivery.Waiting, "waits for 1 consumer"},
 		"a clone is not written, and nothing is confirmed": {nil, with(seen(ran), by("that")), behind, delivery.Lacking, "1 namespace without a clone of it"},
 		"a stage is not open, and the one before fails":    {nil, with(inStage("half"), canary(revisions.StageEvidence{Namespaces: 1, Failed: 1, Unhealthy: 1}), func(r *revisions.Revision) { r.Evidence.Look = "canary" }), here, delivery.Failing, "1 namespace unhealthy"},
+		"more fail than the record names, in few of many":  {most(intstr.FromString("50%")), with(canary(revisions.StageEvidence{Ran: 9000, Namespaces: 10000, Proven: 9000, Failed: 1000, Unhealthy: 1000}), crowd), here, delivery.Failing, "more than 1000 consumers fail"},
 		"the stage is not open":                            {nil, with(seen(ran), func(r *revisions.Revision) { r.Evidence.Look = "" }), here, delivery.Lacking, "stage canary opens once"},
 		"another process judged":                           {nil, with(seen(ran), by("that")), here, delivery.Unconfirmed, "has not looked"},
 		"nobody judged":                                    {nil, with(seen(ran), by("")), here, delivery.Unconfirmed, "has not looked"},

@@ -139,6 +139,8 @@ func judgeEvidence(in *stages.Stages, candidate *revisions.Revision, judged *Jud
 	_, waived := candidate.Unproven[candidate.Stage]
 	judged.Unread = evidence.Readers == 0
 	switch {
+	case len(evidence.Failing) > revisions.MaxFailing: // nobody knows how many more
+		judged.State, judged.Reason = Failing, fmt.Sprintf("more than %d consumers fail%s", revisions.MaxFailing, causes(evidence, true))
 	case sum.failing:
 		judged.State, judged.Reason = Failing, plural.Of(sum.unhealthy, "namespace")+" unhealthy"+causes(evidence, true)
 	case sum.waiting > 0:
