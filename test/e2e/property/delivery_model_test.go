@@ -315,7 +315,7 @@ func (m *model) config() string {
 	if !m.stages {
 		return text
 	}
-	text += "    delivery:\n      gate: {timeout: 1m}\n      onFailure: " + map[bool]string{true: "Hold", false: "Rollback"}[m.hold] + "\n      stages:\n" +
+	text += "    delivery:\n      gate: {timeout: 5m}\n      onFailure: " + map[bool]string{true: "Hold", false: "Rollback"}[m.hold] + "\n      stages:\n" +
 		fmt.Sprintf("      - {name: canary, namespaces: {selector: {matchLabels: {ring: %s}}}, soak: 100ms, approval: %t}\n", canaryRing, m.approval)
 	if m.empty {
 		text += "      - {name: empty, namespaces: {include: [\"dp-h-none*\"]}, soak: 0s}\n"
