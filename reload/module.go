@@ -106,7 +106,7 @@ func newFields(p params, definitions *informers.View[*informers.Definition], c *
 
 func newResult(p params, c *controller, s *fields.Controller) result {
 	return result{
-		View: &View{c.memory, &c.passed, func(after time.Duration) string {
+		View: &View{c.memory, c.started.Watch, &c.passed, func(after time.Duration) string {
 			if !p.needed() {
 				return ""
 			}
@@ -118,11 +118,12 @@ func newResult(p params, c *controller, s *fields.Controller) result {
 	}
 }
 
-// View lists the waiting restarts that the controller knows. It sends no request and
+// View lists the waiting restarts and the stuck rollouts that the controller knows. It sends no request and
 // changes nothing.
 type View struct {
-	memory *track.Memory
-	passed *atomic.Bool
+	memory  *track.Memory
+	started *track.RolloutWatch
+	passed  *atomic.Bool
 	// unwatched is that of the controller, if anything is reloaded.
 	unwatched func(after time.Duration) string
 }
@@ -138,6 +139,9 @@ func (v *View) Settled() bool { return v.passed.Load() }
 
 // Waiting returns every waiting restart, the longest-waiting first.
 func (v *View) Waiting() []track.Waiting { return v.memory.Waiting() }
+
+// Stuck returns the rollouts that Headwater started and that do not complete, by consumer.
+func (v *View) Stuck() []track.StuckRollout { return v.started.StuckRollouts() }
 
 // permissions returns what the module needs for the configuration at the start.
 func permissions(scope kube.Scope, settings spec.Settings, set *rules.Set[spec.Rule], namespace string) []kube.Permission {

@@ -85,6 +85,7 @@ func TestReadySaysWhyARuleIsNot(t *testing.T) {
 		"nobody has tried the protection":         {func(f *Facts) { f.Protection.Known = false }, "Unknown", Reconciling},
 		"a rule that only audits is ready":        {func(f *Facts) { f.Protection.Mode = "Audit" }, "Ready", ""},
 		"a restart that waits keeps nothing back": {func(f *Facts) { f.Waits = []Wait{{Why: "no window is open", Consumers: 2}} }, "Ready", ""},
+		"a stuck rollout keeps nothing back":      {func(f *Facts) { f.Stuck = []Stuck{{Reason: "CrashLoopBackOff", Consumers: 2}} }, "Ready", ""},
 		"a delivery is under way": {func(f *Facts) {
 			f.Delivery = &DeliveryFacts{Delivery: Delivery{State: DeliveryDelivering, Stage: "canary"}}
 		}, "Delivering", Reconciling},
@@ -106,6 +107,35 @@ func TestReadySaysWhyARuleIsNot(t *testing.T) {
 			require.Equal(t, test.reason, status.Condition(Ready).Reason)
 			require.Equal(t, test.abnormal, abnormal(status))
 			require.Equal(t, test.abnormal == "", status.Condition(Ready).Status == metav1.ConditionTrue)
+		})
+	}
+}
+
+func TestReloadedSaysWhichRestartsDidNotDoTheirWork(t *testing.T) {
+	window := Wait{Why: "no window is open", Consumers: 2, First: "Deployment/a/web"}
+	held := Wait{Held: true, Why: "Secret/a/s is missing", Consumers: 1, First: "Deployment/a/api"}
+	standing := Stuck{Reason: "Standing", Consumers: 1, First: "StatefulSet/a/db", Pod: "db-0"}
+	crashing := Stuck{Reason: "CrashLoopBackOff", Consumers: 2, First: "Deployment/b/web"}
+	for sentence, test := range map[string]struct {
+		waits   []Wait
+		stuck   []Stuck
+		reason  string
+		message string
+	}{
+		"none waits, and all are complete": {nil, nil, "NothingWaits", "no restart waits"},
+		"some wait":                        {[]Wait{window}, nil, "Waiting", "2 restarts waiting: 2 because no window is open (Deployment/a/web)"},
+		"one is held as well":              {[]Wait{window, held}, nil, "Held", "3 restarts waiting: 2 because no window is open (Deployment/a/web); 1 because Secret/a/s is missing (Deployment/a/api)"},
+		"some are stuck":                   {nil, []Stuck{standing, crashing}, "RolloutStuck", "3 rollouts stuck: 1 Standing (StatefulSet/a/db, pod db-0); 2 CrashLoopBackOff (Deployment/b/web)"},
+		"one is stuck, and another waits":  {[]Wait{held}, []Stuck{standing}, "RolloutStuck", "1 rollout stuck: 1 Standing (StatefulSet/a/db, pod db-0); 1 restart waiting: 1 because Secret/a/s is missing (Deployment/a/api)"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			facts := healthy()
+			facts.Reloads, facts.Waits, facts.Stuck = true, test.waits, test.stuck
+			status := build(t, facts, &Status{}, now)
+			condition := status.Condition(Reloaded)
+			require.Equal(t, test.reason == "NothingWaits", condition.Status == metav1.ConditionTrue)
+			require.Equal(t, test.reason, condition.Reason)
+			require.Equal(t, test.message, condition.Message)
 		})
 	}
 }

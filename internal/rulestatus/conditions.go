@@ -243,8 +243,9 @@ func (f *Facts) protected() finding {
 	}
 }
 
-// reloaded says which restarts wait. They do not keep the rule from being ready: a
-// window may open in days.
+// reloaded says which restarts wait, and which rollouts do not complete. They do not keep the
+// rule from being ready: a window may open in days, and what breaks one workload is for its
+// owner to mend.
 func (f *Facts) reloaded() finding {
 	if f.Unread != "" {
 		return notWatched(Reloaded, f.Unread)
@@ -260,8 +261,36 @@ func (f *Facts) reloaded() finding {
 		}
 		whys = append(whys, fmt.Sprintf("%d because %s (%s)", wait.Consumers, wait.Why, wait.First))
 	}
-	if total == 0 {
+	var parts []string
+	if total > 0 {
+		parts = append(parts, fmt.Sprintf("%s waiting: %s", plural.Of(total, "restart"), strings.Join(whys, "; ")))
+	}
+	if stuck := f.stuckRollouts(); stuck != "" {
+		reason, parts = rolloutStuck, append([]string{stuck}, parts...)
+	}
+	if len(parts) == 0 {
 		return found(Reloaded, metav1.ConditionTrue, reason, "no restart waits", fine)
 	}
-	return found(Reloaded, metav1.ConditionFalse, reason, fmt.Sprintf("%s waiting: %s", plural.Of(total, "restart"), strings.Join(whys, "; ")), fine)
+	return found(Reloaded, metav1.ConditionFalse, reason, strings.Join(parts, "; "), fine)
+}
+
+// rolloutStuck is the reason of Reloaded, and that of the Event on each workload.
+const rolloutStuck = "RolloutStuck"
+
+// stuckRollouts says which rollouts do not complete; empty if none is known.
+func (f *Facts) stuckRollouts() string {
+	total := 0
+	var whys []string
+	for _, stuck := range f.Stuck {
+		total += stuck.Consumers
+		first := stuck.First
+		if stuck.Pod != "" {
+			first += ", pod " + stuck.Pod
+		}
+		whys = append(whys, fmt.Sprintf("%d %s (%s)", stuck.Consumers, stuck.Reason, first))
+	}
+	if total == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s stuck: %s", plural.Of(total, "rollout"), strings.Join(whys, "; "))
 }

@@ -53,6 +53,8 @@ type Facts struct {
 	Delivery *DeliveryFacts
 	// Waits are the restarts that wait; nil if the rule reloads nothing.
 	Waits []Wait
+	// Stuck are the rollouts of its restarts that do not complete.
+	Stuck []Stuck
 	// Reloads is true if the rule reloads consumers.
 	Reloads bool
 	Held    *Held
@@ -93,6 +95,16 @@ type Wait struct {
 	Consumers int
 	// First names the first consumer.
 	First string
+}
+
+// Stuck are rollouts that do not complete for one reason.
+type Stuck struct {
+	// Reason is one word, such as CrashLoopBackOff.
+	Reason    string
+	Consumers int
+	// First names the first consumer, and Pod the one of it that fails or is waited for; empty
+	// if there is none.
+	First, Pod string
 }
 
 // CloneFacts counts clones by status and groups those that need attention.

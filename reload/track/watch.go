@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -129,6 +130,30 @@ func (r *RolloutWatch) count(one *Watched, by float64) {
 	if one.Health.Health == health.Stuck {
 		r.gauge.WithLabelValues(one.Rule, string(one.Health.Reason)).Add(by)
 	}
+}
+
+// StuckRollout is a rollout that does not complete. It contains only names.
+type StuckRollout struct {
+	// Consumer has the form Kind/namespace/name.
+	Consumer string
+	// Rule is empty for an opt-in.
+	Rule   string
+	Reason workload.StuckReason
+	// Pod is the one that holds it up; empty if there is none, or that is not known.
+	Pod string
+}
+
+// StuckRollouts returns those that are stuck, by consumer.
+func (r *RolloutWatch) StuckRollouts() (all []StuckRollout) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k, one := range r.watched {
+		if one.Health.Health == health.Stuck {
+			all = append(all, StuckRollout{Consumer: k.String(), Rule: one.Rule, Reason: one.Health.Reason, Pod: one.Health.Pod})
+		}
+	}
+	slices.SortFunc(all, func(a, b StuckRollout) int { return cmp.Compare(a.Consumer, b.Consumer) })
+	return all
 }
 
 // Stuck lists the workloads that are stuck because of one object, sorted.

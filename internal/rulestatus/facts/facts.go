@@ -21,7 +21,6 @@ import (
 	"github.com/headwater-k8s/headwater/protect"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
 	"github.com/headwater-k8s/headwater/reload"
-	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
 	reloadspec "github.com/headwater-k8s/headwater/reload/spec"
 	"github.com/headwater-k8s/headwater/reload/track"
 	"github.com/headwater-k8s/headwater/sync"
@@ -182,7 +181,7 @@ func (r Source) withoutClones(name string) (facts *rulestatus.Facts, sources []s
 		facts.Protection = r.protection(name, protects.Mode)
 	}
 	if isReloaded {
-		facts.Reloads, facts.Waits, facts.Unread = true, r.waits(name), r.Unread()
+		facts.Reloads, facts.Waits, facts.Stuck, facts.Unread = true, r.waits(name), r.stuck(name), r.Unread()
 	}
 	return facts, sources
 }
@@ -229,32 +228,6 @@ func (r Source) propagation(rule string) *rulestatus.Propagation {
 func (r Source) protection(rule string, mode protectspec.Mode) *rulestatus.ProtectionFacts {
 	status, known := r.Protect.Status(rule)
 	return &rulestatus.ProtectionFacts{Mode: string(mode), Known: known, Verified: status.Proven, Why: status.Why}
-}
-
-// waits groups the restarts that wait for rule by their reason.
-func (r Source) waits(rule string) []rulestatus.Wait {
-	byReason := map[reloaddecide.WaitReason]*rulestatus.Wait{}
-	for _, waiting := range r.Reload.Waiting() {
-		if waiting.Rule != rule {
-			continue
-		}
-		wait := byReason[waiting.Reason]
-		if wait == nil {
-			wait = &rulestatus.Wait{Held: waiting.Reason == reloaddecide.WaitMissing, Why: r.Why(waiting), First: waiting.Consumer}
-			byReason[waiting.Reason] = wait
-		}
-		wait.Consumers++
-		if waiting.Consumer < wait.First {
-			wait.First, wait.Why = waiting.Consumer, r.Why(waiting)
-		}
-	}
-	var waits []rulestatus.Wait
-	for _, reason := range reloaddecide.WaitReasons() {
-		if wait := byReason[reason]; wait != nil {
-			waits = append(waits, *wait)
-		}
-	}
-	return waits
 }
 
 // deliveryOrder ranks the states of deliveries, the one furthest from done first.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/revisions"
+	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/reload/health"
 	"github.com/headwater-k8s/headwater/test/lab"
 )
@@ -70,6 +71,7 @@ func (e *env) deletes(pod *corev1.Pod) {
 // right (kubernetes/kubernetes#67250).
 func TestAStatefulSetThatStandsIsToldUntilItsPodIsDeleted(t *testing.T) {
 	e, namespace := onNode(t, "stands")
+	statuses := e.RuleStatuses()
 	h := e.Reloads("stands")
 	var is atomic.Int64
 	e.ordered(namespace, 2, &is)
@@ -94,6 +96,14 @@ func TestAStatefulSetThatStandsIsToldUntilItsPodIsDeleted(t *testing.T) {
 	e.HasMetric(h, 1, "headwater_reload_rollouts_stuck", standing)
 	e.HasMetric(h, 0, "headwater_reload_rollouts_stuck", crashing)
 	e.HasNote(namespace, "db", "RolloutStuck", "Delete pod db-1: the set replaces no pod before it is ready")
+	e.Eventually(func(ctx context.Context) error {
+		status, err := lab.RuleStatus(ctx, statuses, "stands")
+		if err != nil {
+			return err
+		}
+		reloaded := status.Status.Condition(rulestatus.Reloaded)
+		return lab.ErrorIf(reloaded == nil || reloaded.Message != "1 rollout stuck: 1 Standing (StatefulSet/"+namespace+"/db, pod db-1)", "%+v", reloaded)
+	})
 	_, rollout := e.standing(e.Viewer("stands-viewer"), e.ConfigFile(lab.ReloadRule("stands")), "StatefulSet/"+namespace+"/db")
 	require.Equal(t, health.RolloutHealth{Health: health.Stuck, Reason: "Standing", Pod: "db-1"}, rollout.RolloutHealth)
 
