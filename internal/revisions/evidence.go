@@ -100,11 +100,25 @@ type StageEvidence struct {
 // Cause is why one reader fails or is waited for.
 type Cause struct {
 	Consumer string `json:"consumer"`
-	// Reason is one word, such as CrashLoopBackOff or Paced.
+	// Reason is one word, such as CrashLoopBackOff, Paced or ReasonStanding.
 	Reason string `json:"reason"`
 	Pod    string `json:"pod,omitempty"`
 	// Failing is false if the reader is only waited for.
 	Failing bool `json:"failing,omitempty"`
+}
+
+// ReasonStanding is the Reason of a StatefulSet that replaces no pod before Pod, which has
+// something else, is ready. Only a person ends that, by deleting the pod.
+const ReasonStanding = "Standing"
+
+// Standing returns the causes with that reason.
+func (e Evidence) Standing() (causes []Cause) {
+	for _, cause := range e.Causes {
+		if cause.Reason == ReasonStanding {
+			causes = append(causes, cause)
+		}
+	}
+	return causes
 }
 
 // ParseEvidence reads the record. An empty text is no evidence. A text that is not of

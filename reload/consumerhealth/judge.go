@@ -1,10 +1,10 @@
 package consumerhealth
 
 import (
+	"slices"
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/revisions"
-	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
 // State is what one reader shows of the revision.
@@ -145,10 +145,10 @@ func (r *Result) waiting(c Consumer, in Input) {
 		r.Reason, r.Unclear = reasonRolling, true
 	case c.Workload != nil && c.Workload.EditedSince(in.Written):
 		r.Reason, r.Unclear = reasonEdited, true
-	case blocker != "":
-		r.Reason, r.Pod = string(workload.StuckStanding), blocker
 	case c.Waits != "":
 		r.Reason = c.Waits
+	case blocker != "" && !slices.ContainsFunc(c.Pods, Pod.holds):
+		r.Reason, r.Pod = revisions.ReasonStanding, blocker
 	case (c.Restarts || len(c.Pods) == 0) && c.Settled && !c.isReplacing():
 		r.Reason = reasonUnknown // nothing is left to do, and nothing shows what it runs
 	case c.Restarts:

@@ -97,7 +97,7 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 	lacksKey := func(c *consumerhealth.Consumer) { c.LacksKey = true }
 	pending := func(p *consumerhealth.Pod) { p.Phase = corev1.PodPending }
 	other := func(p *consumerhealth.Pod) { p.Other = true }
-	old := func(p *consumerhealth.Pod) { p.Name, p.Revision = "db-1", 1; notReady(p) }
+	old := func(p *consumerhealth.Pod) { p.Name, p.Revision = "db-0", 1; notReady(p) }
 	set := rollout(func(r *workload.Rollout) { r.Ordered, r.Update, r.Updated, r.Old, r.Available = true, 2, 0, 2, 1 })
 	const crashLoop, noImage, noConfig = "CrashLoopBackOff", "ErrImagePull", "CreateContainerConfigError"
 	for sentence, test := range map[string]struct {
@@ -118,8 +118,10 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 		"its pod started with it and is not ready":            {looks: looks(look{0, web(rollout(starting), with("a", started, notReady))}), want: consumerhealth.Waiting, reason: "Restarting"},
 		"that is enough if any health will do":                {looks: looks(look{0, web(with("a", started, notReady, waits(crashLoop)))}), anyHealth: true, want: consumerhealth.Ran},
 		"a pod that is stamped for another revision fails":    {looks: looks(look{0, web(with("a", other, notReady, waits(crashLoop)))}), want: consumerhealth.Waiting, reason: "Restarting", unclear: true, fails: true},
-		"its set waits for such a pod":                        {looks: looks(look{0, web(set, with("a", other, waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-1", unclear: true, fails: true},
-		"it waits for one of which nothing says what it runs": {looks: looks(look{0, web(set, with("a", waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-1", fails: true},
+		"its set waits for such a pod":                        {looks: looks(look{0, web(set, with("a", other, waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-0", unclear: true, fails: true},
+		"it waits for one of which nothing says what it runs": {looks: looks(look{0, web(set, with("a", waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-0", fails: true},
+		"a pod has it, and its set waits for an older one":    {looks: looks(look{0, web(set, with("db-1", started, notReady, func(p *consumerhealth.Pod) { p.Phase = corev1.PodRunning }), with("db-0", old))}), want: consumerhealth.Waiting, reason: "Restarting", unclear: false},
+		"its restart waits as well":                           {looks: looks(look{0, web(set, paced, with("a", other), with("db-0", old))}), want: consumerhealth.Waiting, reason: "window", paced: true},
 		"files that show it are not enough for what reads it": {looks: looks(look{0, web(with("a", shows))}), want: consumerhealth.Waiting, reason: "Restarting"},
 		"files of every pod show it":                          {looks: looks(look{0, web(mounts, with("a", shows), with("b", shows))}), want: consumerhealth.Refreshed},
 		"files of one pod do not":                             {looks: looks(look{0, web(mounts, with("a", shows), with("b"))}), want: consumerhealth.Waiting, reason: "Refreshing"},

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/refs"
@@ -30,9 +32,6 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 	begun := workload.Rollout{Generation: 2, Observed: 1, Replicas: 2, Updated: 2, Available: 2}
 	surging := workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 1, Old: 2, Available: 2}
 	stuck := workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Updated: 2, Available: 1}
-	held := workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Old: 2, Available: 1, Ordered: true, Update: 2}
-	unready := boundPods(5, 6)
-	unready[1].Name, unready[1].Revision = "web-1", 1
 	with := func(r workload.Rollout, change func(*workload.Rollout)) workload.Rollout { change(&r); return r }
 	// The data was written at second 10, as version 100.
 	tests := map[string]struct {
@@ -58,8 +57,6 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 		"old pods that will go, a new one older":        {surging, boundPods(5, 6, 9), "", 0, decide.Undelivered},
 		"pods of the template older, and unwell":        {stuck, boundPods(5, 6), "", 0, decide.Undelivered},
 		"pods of the template younger, and unwell":      {stuck, boundPods(11, 12), "", 0, decide.InProgress},
-		"a set that waits for an older pod, unready":    {held, unready, "", 0, decide.Undelivered},
-		"a set whose new pod is not ready yet":          {with(held, func(r *workload.Rollout) { r.Update = 1 }), unready, "", 0, decide.InProgress},
 		"old pods that the status no longer counts":     {complete, boundPods(5, 6, 11, 12), "", 0, decide.InProgress},
 		"such pods stay":                                {complete, boundPods(5, 11, 12), "", workload.RolloutTimeout, decide.Undelivered},
 		"for too long":                                  {surging, boundPods(5, 6, 11), "", workload.RolloutTimeout, decide.Undelivered},
@@ -80,6 +77,48 @@ func TestWhetherARolloutDeliversAChange(t *testing.T) {
 		})
 	}
 	require.Equal(t, decide.Undelivered, decide.CoverageOf(nil, nil, decide.Written{reloadtest.Birth, "1"}, time.Time{}, "2", reloadtest.Birth), "of what has no rollout")
+}
+
+// The data was written at second 10, and web-0 is ready.
+func TestARolloutThatAnOlderPodHoldsUpIsNotWaitedFor(t *testing.T) {
+	crashes := func(p *workload.Pod) { p.Trouble = workload.TroubleOf("CrashLoopBackOff") }
+	stamped := func(s *decide.State) { s.Workload.Stamp = 1 }
+	edited := func(s *decide.State) {
+		stamped(s)
+		s.Workload.Annotations = reloadtest.Notes{mark.RestartedAt: mark.FormatTime(reloadtest.Birth)}
+		s.Workload.EditedAt = uint32(reloadtest.Birth.Add(time.Second).Unix())
+	}
+	foreign, asIs := func(*decide.State) {}, func(*workload.Pod) {}
+	for sentence, test := range map[string]struct {
+		state  func(*decide.State)
+		pod    func(*workload.Pod) // web-1
+		second int                 // in which web-0 was bound
+		want   bool
+	}{
+		"of Headwater, whose pod hangs":              {stamped, asIs, 5, true},
+		"of Headwater, whose pod crashes":            {stamped, crashes, 5, true},
+		"of somebody else, whose pod crashes":        {foreign, crashes, 5, true},
+		"of somebody else, whose pod is not ready":   {foreign, asIs, 5, false},
+		"of Headwater, and then of somebody else":    {edited, asIs, 5, false},
+		"of somebody else, whose every pod is new":   {foreign, func(p *workload.Pod) { crashes(p); p.BoundAt = reloadtest.Birth.Add(time.Minute) }, 60, false},
+		"of Headwater, whose pod is of its own":      {stamped, func(p *workload.Pod) { p.Revision = 2 }, 5, false},
+		"of Headwater, of which nothing is replaced": {stamped, func(p *workload.Pod) { p.Readiness = workload.Ready }, 5, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			pods := boundPods(test.second, 6)
+			for i, pod := range pods {
+				pod.Name, pod.Revision, pod.Phase = fmt.Sprint("web-", i), 1, corev1.PodRunning
+			}
+			pods[0].Readiness = workload.Ready
+			test.pod(pods[1])
+			state := &decide.State{
+				Workload: &workload.Workload{}, Pods: pods, Now: reloadtest.Birth.Add(time.Hour),
+				Rollout: &workload.Rollout{Generation: 2, Observed: 2, Replicas: 2, Old: 2, Available: 1, Ordered: true, Update: 2},
+			}
+			test.state(state)
+			require.Equal(t, test.want, state.StandsStill(decide.Written{reloadtest.Birth.Add(10 * time.Second), "100"}))
+		})
+	}
 }
 
 func TestWhenChangesWereWritten(t *testing.T) {

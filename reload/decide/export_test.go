@@ -10,3 +10,6 @@ var (
 func Start(s State, due Decision) Decision { return s.start(due) }
 
 func AsDelivered(due Decision) Decision { return due.delivered() }
+
+// StandsStill is standsStill.
+func (s *State) StandsStill(data Written) bool { return s.standsStill(data) }

@@ -123,7 +123,7 @@ func (s *State) RecordedAt(due Decision) time.Time {
 
 // coverage says whether a rollout that Headwater did not start delivers the data of due.
 func (s *State) coverage(due Decision) RolloutCoverage {
-	if s.Shared {
+	if s.Shared || s.standsStill(due.Data) {
 		return Undelivered
 	}
 	version, recordedAt := s.Known.TemplateVersion, s.RecordedAt(due)
@@ -134,6 +134,19 @@ func (s *State) coverage(due Decision) RolloutCoverage {
 		version = "" // a pod bound in the second of the write is no evidence
 	}
 	return CoverageOf(s.Rollout, s.Pods, due.Data, recordedAt, version, s.Now)
+}
+
+// standsStill reports whether a pod with older data holds the rollout up, maybe for ever. In a
+// rollout that somebody else began, such a pod has to fail: one that is unready for a moment
+// must not have every pod replaced twice.
+func (s *State) standsStill(data Written) bool {
+	pod := s.Rollout.Blocker(s.Pods)
+	if pod == nil {
+		return false
+	}
+	before, _ := data.split(s.Pods, false)
+	own := s.Workload.Stamp != 0 && !s.Workload.Edited()
+	return before > 0 && (own || pod.Failing(s.Now) != "")
 }
 
 // Undone is how somebody reverted what Headwater wrote on a workload.

@@ -325,10 +325,9 @@ const (
 //
 // Coverage is InProgress for at most workload.RolloutTimeout, while all older pods can
 // belong to the pod template that is being replaced. If the status has come without them,
-// and enough others are younger, their removal has not been seen yet. It is Undelivered while
-// a pod of an older template holds the rollout up, which may never end.
+// and enough others are younger, their removal has not been seen yet.
 func CoverageOf(r *workload.Rollout, pods []*workload.Pod, data Written, recordedAt time.Time, templateVersion string, now time.Time) RolloutCoverage {
-	if data.At.IsZero() || !data.At.After(recordedAt) || !replacesAll(r) || r.Blocker(pods) != nil {
+	if data.At.IsZero() || !data.At.After(recordedAt) || !replacesAll(r) {
 		return Undelivered
 	}
 	before, after := data.split(pods, object.NewerThan(templateVersion, data.Version))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -43,7 +44,7 @@ type RolloutHealth struct {
 // do not count, nor pods that ran for long before they crashed.
 func JudgeRollout(w *workload.Workload, pods []*workload.Pod, restartedAt, now time.Time) RolloutHealth {
 	old, recent := splitByRestart(pods, restartedAt)
-	if found, stands := standing(w.Rollout, pods, restartedAt, now); stands {
+	if found, stands := standing(w.Rollout, pods, recent, restartedAt, now); stands {
 		return found
 	}
 	complete := len(old) == 0
@@ -66,17 +67,31 @@ func JudgeRollout(w *workload.Workload, pods []*workload.Pod, restartedAt, now t
 }
 
 // standing judges a rollout that an older pod which is not ready may hold up for ever: Stuck
-// if that pod fails, or after RolloutTimeout. That it failed before the restart explains
-// nothing, since no template that the set gets replaces it.
-func standing(r *workload.Rollout, pods []*workload.Pod, restartedAt, now time.Time) (found RolloutHealth, stands bool) {
+// if that pod fails, or once no pod was bound for RolloutTimeout. That it failed before the
+// restart explains nothing, since no template that the set gets replaces it. It may also be
+// unready because a new pod fails, one of recent, which is then what matters.
+func standing(r *workload.Rollout, pods, recent []*workload.Pod, restartedAt, now time.Time) (found RolloutHealth, stands bool) {
 	pod := r.Blocker(pods)
 	if pod == nil {
 		return found, false
 	}
-	if due := LastBound([]*workload.Pod{pod}, restartedAt).Add(workload.RolloutTimeout); pod.Failing(now) == "" && now.Before(due) {
-		return RolloutHealth{Health: Progressing, Pod: pod.Name, Again: due}, true
+	if pod.Failing(now) == "" {
+		isNew := func(pod *workload.Pod) bool { return pod.Revision == r.Update && pod.Failing(now) != "" }
+		if slices.ContainsFunc(recent, isNew) {
+			return found, false
+		}
+		if due := LastBound(pods, restartedAt).Add(workload.RolloutTimeout); now.Before(due) {
+			return RolloutHealth{Health: Progressing, Pod: pod.Name, Again: due}, true
+		}
 	}
 	return RolloutHealth{Health: Stuck, Reason: workload.StuckStanding, Pod: pod.Name}, true
+}
+
+// StandsByRestart reports whether a StatefulSet waits for a pod that a restart by Headwater
+// created, whoever changed its template since.
+func StandsByRestart(w *workload.Workload, pods []*workload.Pod) bool {
+	pod := w.Rollout.Blocker(pods)
+	return pod != nil && pod.Annotations[mark.RestartedFor] != ""
 }
 
 // progress judges an incomplete rollout whose new pods do not fail.

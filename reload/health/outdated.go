@@ -91,7 +91,7 @@ func StateOf(w *workload.Workload, pods []*workload.Pod, changedAt, now time.Tim
 	if is.PodsBehind, is.Pods = outdated(pods, restartedAt, changedAt); is.PodsBehind > 0 {
 		is.Kept = keptBy(w, is.RolloutHealth)
 	}
-	if w.Info().RunsToCompletion || w.Edited() {
+	if w.Info().RunsToCompletion || w.Edited() && !StandsByRestart(w, pods) {
 		is.RolloutHealth = RolloutHealth{Health: Healthy}
 		if is.PodsBehind > 0 {
 			is.Health = Progressing

@@ -53,20 +53,20 @@ func (r *Rollouts) Judge() {
 
 // judge judges the rollout of k. It stops watching a rollout that has been healthy for
 // RolloutTimeout, or that was followed by a change of the pod template by somebody
-// else.
+// else, unless its pod stops that one, too.
 func (r *Rollouts) judge(k kinds.Key, one track.Watched, now time.Time) {
 	w, found := r.Consumers.Workload(k)
 	if !found {
 		r.Watch.Forget(k)
 		return
 	}
-	if shown := mark.ParseTime(w.Annotations[mark.RestartedAt]); shown.Equal(one.RestartedAt) && w.Edited() {
+	rolls, pods := r.Consumers.EffectiveRollout(w), r.Consumers.PodsOf(w)
+	if shown := mark.ParseTime(w.Annotations[mark.RestartedAt]); shown.Equal(one.RestartedAt) && w.Edited() && !health.StandsByRestart(rolls, pods) {
 		r.Watch.Forget(k)
 		r.Repeats.Clear(k, topicStuck)
 		return
 	}
-	pods := r.Consumers.PodsOf(w)
-	one.Health = health.JudgeRollout(r.Consumers.EffectiveRollout(w), pods, one.RestartedAt, now)
+	one.Health = health.JudgeRollout(rolls, pods, one.RestartedAt, now)
 	one.Due = one.Health.Again
 	if one.Health.Health != health.Stuck {
 		r.Repeats.Clear(k, topicStuck)

@@ -33,25 +33,32 @@ func isOrdered(s *appsv1.StatefulSet) bool {
 }
 
 // Blocker returns the pod of an older template for which an ordered StatefulSet waits before
-// it replaces any pod, this one included; nil if it waits for none. Such a set does nothing as
-// long as its pod with the lowest ordinal of those that are not ready stays so, whatever its
-// template became since (kubernetes/kubernetes#67250). It does replace a pod that ended.
+// it replaces any pod, this one included; nil if it waits for none, or that is not known. Such a
+// set does nothing as long as its pod with the lowest ordinal of those that are not ready stays
+// so, whatever its template became since (kubernetes/kubernetes#67250). It does replace a pod
+// that ended. pods are those of the set.
 func (r *Rollout) Blocker(pods []*Pod) *Pod {
-	if !r.ReplacesPods() || !r.Ordered || r.Observed < r.Generation || r.Complete() {
+	if !r.ReplacesPods() || !r.Ordered || r.Observed < r.Generation || !r.Replaces() || r.Update == 0 {
 		return nil
 	}
-	var lowest *Pod
-	first := 0
+	byOrdinal := map[int32]*Pod{}
 	for _, pod := range pods {
-		at, isOne := ordinalOf(pod.Name)
-		if isOne && (pod.Readiness != Ready || pod.Phase != corev1.PodRunning) && (lowest == nil || at < first) {
-			lowest, first = pod, at
+		if at, is := ordinalOf(pod.Name); is {
+			byOrdinal[at] = pod
 		}
 	}
-	if lowest == nil || lowest.isEnding() || lowest.Revision == 0 || r.Update == 0 || lowest.Revision == r.Update {
-		return nil
+	for at := r.First; at < r.First+r.Replicas; at++ {
+		switch pod := byOrdinal[at]; {
+		case pod == nil || pod.isEnding(): // which the set waits for as well
+			return nil
+		case pod.Readiness == Ready && pod.Phase == corev1.PodRunning:
+		case pod.Revision == 0 || pod.Revision == r.Update:
+			return nil
+		default:
+			return pod
+		}
 	}
-	return lowest
+	return nil
 }
 
 func (p *Pod) isEnding() bool {
@@ -59,7 +66,7 @@ func (p *Pod) isEnding() bool {
 }
 
 // ordinalOf returns the number in the name of a pod of a StatefulSet.
-func ordinalOf(name string) (ordinal int, is bool) {
-	number, err := strconv.Atoi(name[strings.LastIndexByte(name, '-')+1:])
-	return number, err == nil
+func ordinalOf(name string) (ordinal int32, is bool) {
+	number, err := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 32)
+	return int32(number), err == nil
 }

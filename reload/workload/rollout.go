@@ -36,9 +36,10 @@ type Rollout struct {
 	// Updated pods are of the current pod template, Old ones are not.
 	Updated, Old, Available int32
 	// Ordered is true for a StatefulSet that replaces one ready pod after the other. Update
-	// is the template that its pods are to have; see Blocker.
+	// is the template that its pods are to have, and First the lowest ordinal; see Blocker.
 	Ordered bool
 	Update  Revision
+	First   int32
 	// Paused is true if a new pod template replaces no pod by itself: the workload is
 	// paused, or its update strategy is OnDelete.
 	Paused bool
@@ -95,6 +96,9 @@ func statefulSetRollout(s *appsv1.StatefulSet) *Rollout {
 		Replicas: ptr.Deref(s.Spec.Replicas, 1), Paused: s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 		Updated: s.Status.UpdatedReplicas, Old: s.Status.Replicas - s.Status.UpdatedReplicas, Available: s.Status.AvailableReplicas,
 		Ordered: isOrdered(s), Update: revisionOf(s.Status.UpdateRevision),
+	}
+	if s.Spec.Ordinals != nil {
+		r.First = s.Spec.Ordinals.Start
 	}
 	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
 		r.Partitioned = min(ptr.Deref(rolling.Partition, 0), r.Replicas)

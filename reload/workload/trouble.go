@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/headwater-k8s/headwater/internal/revisions"
 )
 
 // StuckReason says why a rollout is stuck, in Kubernetes' own terms if there are any.
@@ -22,7 +24,7 @@ const (
 	StuckNoProgress StuckReason = "NoProgress"
 	// StuckStanding: an ordered StatefulSet waits for a pod of an older template to become
 	// ready; see Rollout.Blocker.
-	StuckStanding StuckReason = "Standing"
+	StuckStanding StuckReason = revisions.ReasonStanding
 	// The others are reasons that kubelets give for waiting containers.
 	StuckCrashing     StuckReason = "CrashLoopBackOff"
 	StuckConfig       StuckReason = "CreateContainerConfigError"

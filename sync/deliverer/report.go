@@ -90,8 +90,11 @@ func (w *work) reportStep(before, after revisions.Revision, step delivery.Step) 
 func (w *work) reportFailure(before, after revisions.Revision, step delivery.Step) {
 	w.metrics.failures.WithLabelValues(w.rule.Name).Inc()
 	if after.Verdict == revisions.Held {
-		w.report(held, "Hold", fmt.Sprintf("revision %d is held in stage %s: %s; correct the source, or run `headwater retry %s` or `headwater rollback %s`",
-			before.Number, before.Stage, step.Reason, w.rule.Name, w.rule.Name), true)
+		remedy := fmt.Sprintf("correct the source, or run `headwater retry %s` or `headwater rollback %s`", w.rule.Name, w.rule.Name)
+		if standing := before.Evidence.Standing(); len(standing) > 0 {
+			remedy = fmt.Sprintf("delete pod %s of %s, for which its StatefulSet waits, and run `headwater retry %s`", standing[0].Pod, standing[0].Consumer, w.rule.Name)
+		}
+		w.report(held, "Hold", fmt.Sprintf("revision %d is held in stage %s: %s; %s", before.Number, before.Stage, step.Reason, remedy), true)
 		return
 	}
 	note := fmt.Sprintf("revision %d failed in stage %s: %s", before.Number, before.Stage, step.Reason)

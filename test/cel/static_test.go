@@ -323,7 +323,7 @@ func TestWhatTheStaticPoliciesRefuse(t *testing.T) {
 		"Headwater deletes a clone that names its place": write(ourselves, placed("a/shared"), nil),
 		"Headwater deletes a copy of a clone":            limited(write(ourselves, placed("other/shared"), nil)),
 		"Headwater takes the mark from a copy":           limited(write(ourselves, placed("other/shared"), opaque)),
-		"Headwater creates a copy of a clone":            limited(write(ourselves, nil, placed("other/shared"))),
+		"Headwater tries a clone under another name":     write(ourselves, nil, placed("other/shared")),
 		"Headwater deletes something else":               limited(write(ourselves, opaque, nil)),
 		"Headwater writes a token with its mark":         limited(write(ourselves, nil, secret("kubernetes.io/service-account-token", marks))),
 		"Headwater deletes a Helm release with its mark": limited(write(ourselves, secret("helm.sh/release.v1", marks), nil)),

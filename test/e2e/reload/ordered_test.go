@@ -134,6 +134,9 @@ func TestAStatefulSetThatStandsShowsNothingOfTheNextRevision(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			prefix := map[string]string{"30m": "next", "5s": "late"}[test.timeout] + map[lab.Health]string{lab.Crashes: "-crash", lab.Hangs: "-hang"}[test.fails]
 			s := newStaged(newEnv(t), prefix, func(s *staged) { s.timeout = "5s" })
+			s.RuleStatuses()
+			require.NoError(t, lab.Bind(t.Context(), s.Admin, "headwater-view", prefix+"-oncall"))
+			require.NoError(t, lab.BindIn(t.Context(), s.Admin, lab.Namespace, "headwater-deliver", prefix+"-oncall"))
 			s.begin()
 			var is atomic.Int64
 			s.ordered(s.canary, 1, &is)
@@ -158,10 +161,17 @@ func TestAStatefulSetThatStandsShowsNothingOfTheNextRevision(t *testing.T) {
 			require.Empty(t, evidence.Before, "what was taken back excuses nobody")
 			if test.timeout == "5s" {
 				s.verdict("3", revisions.Held)
-				require.Contains(t, s.HasEvent(prefix+"-src", "shared", "DeliveryHeld"), "Standing in pod db-0")
-				return
+				note := s.HasEvent(prefix+"-src", "shared", "DeliveryHeld")
+				require.Contains(t, note, "Standing in pod db-0")
+				require.Contains(t, note, "delete pod db-0 of "+s.canary+"/StatefulSet/db, for which its StatefulSet waits, and run `headwater retry "+prefix+"`")
 			}
 			s.deletes(pod)
+			if test.timeout == "5s" {
+				s.setReady(s.canary, 1)
+				s.Reported(prefix)
+				_, problem, exit := s.Command(prefix+"-oncall", "retry", prefix)
+				require.Zero(t, exit, problem)
+			}
 			s.verdict("3", revisions.Delivered)
 			s.HasClone(s.rest, "shared", map[string]string{"used": "good", "unused": "1"})
 		})
