@@ -118,9 +118,9 @@ func (c Consumer) hasEvidence(anyHealth bool) State {
 }
 
 // blocker returns the name of the pod for which its StatefulSet waits before it replaces any;
-// empty if it waits for none.
+// empty if it waits for none, or a pod has what the clone holds, which is then what matters.
 func (c Consumer) blocker() string {
-	if c.Workload == nil {
+	if c.Workload == nil || slices.ContainsFunc(c.Pods, Pod.holds) {
 		return ""
 	}
 	pods := make([]*workload.Pod, len(c.Pods))

@@ -1,7 +1,6 @@
 package consumerhealth
 
 import (
-	"slices"
 	"time"
 
 	"github.com/headwater-k8s/headwater/internal/revisions"
@@ -147,7 +146,7 @@ func (r *Result) waiting(c Consumer, in Input) {
 		r.Reason, r.Unclear = reasonEdited, true
 	case c.Waits != "":
 		r.Reason = c.Waits
-	case blocker != "" && !slices.ContainsFunc(c.Pods, Pod.holds):
+	case blocker != "":
 		r.Reason, r.Pod = revisions.ReasonStanding, blocker
 	case (c.Restarts || len(c.Pods) == 0) && c.Settled && !c.isReplacing():
 		r.Reason = reasonUnknown // nothing is left to do, and nothing shows what it runs

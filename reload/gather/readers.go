@@ -104,15 +104,19 @@ func (g *Gatherer) workloadReader(top *workload.Workload, clone *object.Digested
 	}
 	found.Waits, found.Paced = waitOf(&state)
 	for _, pod := range pods {
-		stamp := pod.Annotations[mark.RestartedFor]
-		started := pod.StartedAfter(clone.ChangedAt) || len(read.restarting) > 0
-		for _, one := range read.restarting {
-			started = started && (pod.StartedAfter(clone.ChangedAt) || decide.Carries(g.Hasher, top.UID, stamp, one))
-		}
-		other := !started && stamp != "" && len(read.restarting) > 0
-		found.Pods = append(found.Pods, consumerhealth.Pod{Pod: pod, Started: started, Shows: g.shows(pod, read), Other: other})
+		found.Pods = append(found.Pods, g.podOf(top, pod, clone, read))
 	}
 	return found, true
+}
+
+// podOf returns what is known of a pod of top, whose stamp says what it started with.
+func (g *Gatherer) podOf(top *workload.Workload, pod *workload.Pod, clone *object.Digested, read readInputs) consumerhealth.Pod {
+	stamp, restarts := pod.Annotations[mark.RestartedFor], len(read.restarting) > 0
+	started := pod.StartedAfter(clone.ChangedAt) || restarts
+	for _, one := range read.restarting {
+		started = started && (pod.StartedAfter(clone.ChangedAt) || decide.Carries(g.Hasher, top.UID, stamp, one))
+	}
+	return consumerhealth.Pod{Pod: pod, Started: started, Shows: g.shows(pod, read), Other: !started && restarts && stamp != ""}
 }
 
 // waitOf returns why a restart waits; empty if none does. paced is true if that is

@@ -88,7 +88,7 @@ func standing(r *workload.Rollout, pods, recent []*workload.Pod, restartedAt, no
 }
 
 // StandsByRestart reports whether a StatefulSet waits for a pod that a restart by Headwater
-// created, whoever changed its template since.
+// created, also if somebody changed its template since.
 func StandsByRestart(w *workload.Workload, pods []*workload.Pod) bool {
 	pod := w.Rollout.Blocker(pods)
 	return pod != nil && pod.Annotations[mark.RestartedFor] != ""

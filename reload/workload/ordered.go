@@ -38,9 +38,19 @@ func isOrdered(s *appsv1.StatefulSet) bool {
 // so, whatever its template became since (kubernetes/kubernetes#67250). It does replace a pod
 // that ended. pods are those of the set.
 func (r *Rollout) Blocker(pods []*Pod) *Pod {
-	if !r.ReplacesPods() || !r.Ordered || r.Observed < r.Generation || !r.Replaces() || r.Update == 0 {
+	if !r.ReplacesPods() || !r.Ordered || r.Observed < r.Generation || !r.Replaces() {
 		return nil
 	}
+	pod := r.firstUnready(pods)
+	if pod == nil || pod.isEnding() || pod.Revision == 0 || r.Update == 0 || pod.Revision == r.Update {
+		return nil
+	}
+	return pod
+}
+
+// firstUnready returns the pod with the lowest ordinal of those that are not ready, or are
+// going; nil if all are ready, or that pod is missing.
+func (r *Rollout) firstUnready(pods []*Pod) *Pod {
 	byOrdinal := map[int32]*Pod{}
 	for _, pod := range pods {
 		if at, is := ordinalOf(pod.Name); is {
@@ -48,13 +58,8 @@ func (r *Rollout) Blocker(pods []*Pod) *Pod {
 		}
 	}
 	for at := r.First; at < r.First+r.Replicas; at++ {
-		switch pod := byOrdinal[at]; {
-		case pod == nil || pod.isEnding(): // which the set waits for as well
-			return nil
-		case pod.Readiness == Ready && pod.Phase == corev1.PodRunning:
-		case pod.Revision == 0 || pod.Revision == r.Update:
-			return nil
-		default:
+		pod := byOrdinal[at]
+		if pod == nil || pod.isEnding() || pod.Readiness != Ready || pod.Phase != corev1.PodRunning {
 			return pod
 		}
 	}

@@ -115,6 +115,20 @@ func (o *Reader) countStages(state *DeliveryState, rule *spec.Rule) {
 		}
 		state.Stages = append(state.Stages, stage)
 	}
+	o.countTargets(state, rule)
+	if state.Latest.Verdict != revisions.Delivering {
+		return
+	}
+	places, err := o.Places(rule, state.Source, state.Latest)
+	if err != nil {
+		return
+	}
+	judged := delivery.Judge(rule.Stages, state.Latest, places, state.Latest.Evidence.By)
+	state.Step = delivery.Advance(rule.Stages, state.Latest, judged, nil, 0)
+}
+
+// countTargets counts the namespaces of each stage of state, and those that have Wanted.
+func (o *Reader) countTargets(state *DeliveryState, rule *spec.Rule) {
 	source, _ := o.Caches.Sources.Get(state.Source)
 	for _, target := range o.Targets(*rule, state.Source) {
 		at, selected := o.stageOf(rule, target)
@@ -127,15 +141,6 @@ func (o *Reader) countStages(state *DeliveryState, rule *spec.Rule) {
 			stage.HaveWanted++
 		}
 	}
-	if state.Latest.Verdict != revisions.Delivering {
-		return
-	}
-	places, err := o.Places(rule, state.Source, state.Latest)
-	if err != nil {
-		return
-	}
-	judged := delivery.Judge(rule.Stages, state.Latest, places, state.Latest.Evidence.By)
-	state.Step = delivery.Advance(rule.Stages, state.Latest, judged, nil, 0)
 }
 
 // Places returns the namespaces of the stages that the candidate has reached, without those
