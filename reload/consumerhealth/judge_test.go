@@ -120,7 +120,7 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 		"a pod that is stamped for another revision fails":    {looks: looks(look{0, web(with("a", other, notReady, waits(crashLoop)))}), want: consumerhealth.Waiting, reason: "Restarting", unclear: true, fails: true},
 		"its set waits for such a pod":                        {looks: looks(look{0, web(set, with("a", other, waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-0", unclear: true, fails: true},
 		"it waits for one of which nothing says what it runs": {looks: looks(look{0, web(set, with("a", waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-0", fails: true},
-		"a pod has it, and its set waits for an older one":    {looks: looks(look{0, web(set, with("db-1", started, notReady, func(p *consumerhealth.Pod) { p.Phase = corev1.PodRunning }), with("db-0", old))}), want: consumerhealth.Waiting, reason: "Restarting", unclear: false},
+		"a pod has it, and its set waits for an older one":    {looks: looks(look{0, web(set, with("db-1", started, notReady, func(p *consumerhealth.Pod) { p.Phase = corev1.PodRunning }), with("db-0", old))}), want: consumerhealth.Waiting, reason: "Restarting"},
 		"its restart waits as well":                           {looks: looks(look{0, web(set, paced, with("a", other), with("db-0", old))}), want: consumerhealth.Waiting, reason: "window", paced: true},
 		"files that show it are not enough for what reads it": {looks: looks(look{0, web(with("a", shows))}), want: consumerhealth.Waiting, reason: "Restarting"},
 		"files of every pod show it":                          {looks: looks(look{0, web(mounts, with("a", shows), with("b", shows))}), want: consumerhealth.Refreshed},

@@ -1,8 +1,11 @@
 package facts
 
 import (
+	"slices"
+
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	reloaddecide "github.com/headwater-k8s/headwater/reload/decide"
+	"github.com/headwater-k8s/headwater/reload/track"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -34,10 +37,11 @@ func (r Source) waits(rule string) []rulestatus.Wait {
 
 // stuck groups the stuck rollouts of a rule by reason, in the order of the reasons.
 func (r Source) stuck(rule string) (all []rulestatus.Stuck) {
+	stuck := slices.DeleteFunc(r.Reload.Stuck(), func(one track.StuckRollout) bool { return one.Rule != rule })
 	for _, reason := range workload.StuckReasons() {
 		group := rulestatus.Stuck{Reason: string(reason)}
-		for _, one := range r.Reload.Stuck() {
-			if one.Rule != rule || one.Reason != reason {
+		for _, one := range stuck {
+			if one.Reason != reason {
 				continue
 			}
 			if group.Consumers++; group.Consumers == 1 {
