@@ -133,7 +133,7 @@ func TestAStatefulSetThatStandsShowsNothingOfTheNextRevision(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			prefix := map[string]string{"30m": "next", "5s": "late"}[test.timeout] + map[lab.Health]string{lab.Crashes: "-crash", lab.Hangs: "-hang"}[test.fails]
-			s := newStaged(newEnv(t), prefix, func(s *staged) { s.timeout = "5s" })
+			s := newStaged(newEnv(t), prefix, asIs)
 			s.RuleStatuses()
 			require.NoError(t, lab.Bind(t.Context(), s.Admin, "headwater-view", prefix+"-oncall"))
 			require.NoError(t, lab.BindIn(t.Context(), s.Admin, lab.Namespace, "headwater-deliver", prefix+"-oncall"))
@@ -143,6 +143,13 @@ func TestAStatefulSetThatStandsShowsNothingOfTheNextRevision(t *testing.T) {
 			s.ready()
 			is.Store(int64(test.fails))
 			s.edit("bad")
+			if test.fails == lab.Hangs { // it is rejected for not getting ready, once it is known to have started
+				s.shows("2", func(e revisions.Evidence) bool {
+					return len(e.Stages) == 1 && e.Stages[0].Waiting == 1 && e.Stages[0].Unclear == 0
+				})
+				s.timeout = "1s"
+				s.ConfigFile(s.rule())
+			}
 			s.verdict("2", revisions.Rejected)
 			s.HasClone(s.canary, "shared", map[string]string{"used": "1", "unused": "1"})
 			pod := s.stands(s.canary, 0)
