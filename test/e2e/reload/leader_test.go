@@ -98,9 +98,11 @@ func TestNoBadValuePassesWhenTheLeaderIsKilledInTheSoak(t *testing.T) {
 		for _, s := range all {
 			s.edit("bad-" + number)
 		}
+		bad := map[*staged]string{} // the stamps
 		for _, s := range all {
 			s.shows(number, waits)
 			s.runs("web")
+			bad[s] = s.Stamps(s.canary)["Deployment/web"]
 		}
 		for _, s := range all {
 			s.shows(number, func(e revisions.Evidence) bool { return ran(e) && !waits(e) })
@@ -120,7 +122,7 @@ func TestNoBadValuePassesWhenTheLeaderIsKilledInTheSoak(t *testing.T) {
 		}
 		for _, s := range all {
 			s.Eventually(func(context.Context) error {
-				return lab.ErrorIf(s.rollouts(s.canary, "web") < 2*round+3, "it was not restarted for the rollback")
+				return lab.ErrorIf(s.Stamps(s.canary)["Deployment/web"] == bad[s], "it was not restarted for the rollback")
 			})
 			s.rolledOut(s.canary, "web")
 		}
