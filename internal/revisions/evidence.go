@@ -111,6 +111,10 @@ type Cause struct {
 // something else, is ready. Only a person ends that, by deleting the pod.
 const ReasonStanding = "Standing"
 
+// ReasonCrowd is the Reason of a Cause that counts all that failed or rolled before the stage
+// opened, if they are more than MaxBefore.
+const ReasonCrowd = "FailingOrRollingBefore"
+
 // Standing returns the causes with that reason.
 func (e Evidence) Standing() (causes []Cause) {
 	for _, cause := range e.Causes {

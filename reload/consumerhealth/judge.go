@@ -146,8 +146,8 @@ func (r *Result) waiting(c Consumer, in Input) {
 		r.Reason, r.Unclear = reasonEdited, true
 	case c.Waits != "":
 		r.Reason = c.Waits
-	case blocker != "":
-		r.Reason, r.Pod = revisions.ReasonStanding, blocker
+	case blocker != "": // which may never have read the revision
+		r.Reason, r.Pod, r.Unclear = revisions.ReasonStanding, blocker, true
 	case (c.Restarts || len(c.Pods) == 0) && c.Settled && !c.isReplacing():
 		r.Reason = reasonUnknown // nothing is left to do, and nothing shows what it runs
 	case c.Restarts:
@@ -171,8 +171,8 @@ func (c Consumer) isReplacing() bool {
 }
 
 // Add adds the readers of one namespace, whose clone holds the revision, to the evidence
-// of its stage.
-func Add(to revisions.StageEvidence, readers []Result) revisions.StageEvidence {
+// of its stage. If the stage restarts what only mounts it, a refresh proves nothing.
+func Add(to revisions.StageEvidence, readers []Result, restarts bool) revisions.StageEvidence {
 	var active, proven, unhealthy, failed int
 	for _, r := range readers {
 		switch r.State {
@@ -181,7 +181,9 @@ func Add(to revisions.StageEvidence, readers []Result) revisions.StageEvidence {
 			proven = 1
 		case Refreshed:
 			to.Refreshed++
-			proven = 1
+			if !restarts {
+				proven = 1
+			}
 		case Waiting:
 			to.Waiting++
 			unhealthy = 1

@@ -119,7 +119,7 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 		"that is enough if any health will do":                {looks: looks(look{0, web(with("a", started, notReady, waits(crashLoop)))}), anyHealth: true, want: consumerhealth.Ran},
 		"a pod that is stamped for another revision fails":    {looks: looks(look{0, web(with("a", other, notReady, waits(crashLoop)))}), want: consumerhealth.Waiting, reason: "Restarting", unclear: true, fails: true},
 		"its set waits for such a pod":                        {looks: looks(look{0, web(set, with("a", other, waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-0", unclear: true, fails: true},
-		"it waits for one of which nothing says what it runs": {looks: looks(look{0, web(set, with("a", waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-0", fails: true},
+		"it waits for one of which nothing says what it runs": {looks: looks(look{0, web(set, with("a", waits(crashLoop), old))}), want: consumerhealth.Waiting, reason: "Standing", pod: "db-0", unclear: true, fails: true},
 		"a pod has it, and its set waits for an older one":    {looks: looks(look{0, web(set, with("db-1", started, notReady, func(p *consumerhealth.Pod) { p.Phase = corev1.PodRunning }), with("db-0", old))}), want: consumerhealth.Waiting, reason: "Restarting"},
 		"its restart waits as well":                           {looks: looks(look{0, web(set, paced, with("a", other), with("db-0", old))}), want: consumerhealth.Waiting, reason: "window", paced: true},
 		"files that show it are not enough for what reads it": {looks: looks(look{0, web(with("a", shows))}), want: consumerhealth.Waiting, reason: "Restarting"},
@@ -218,6 +218,26 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhoRanTheRevisionIsNotWaitedForAfterARepairOfTheClone(t *testing.T) {
+	in := consumerhealth.Input{Recorded: written.Add(-time.Minute), Written: written, Now: now}
+	_, past := consumerhealth.Judge(web(with("a", started)), consumerhealth.Past{}, in)
+	crashedMeanwhile := web(with("a", started, crashed(3)))
+	is, _ := consumerhealth.Judge(crashedMeanwhile, past, in)
+	require.Equal(t, consumerhealth.Failing, is.State)
+	is, _ = consumerhealth.Judge(web(with("b", notReady)), past.AfterDrift(), in)
+	require.Equal(t, consumerhealth.Ran, is.State)
+	is, _ = consumerhealth.Judge(web(with("b", notReady)), consumerhealth.Past{}.AfterDrift(), in)
+	require.Equal(t, consumerhealth.Waiting, is.State)
+}
+
+func TestARefreshProvesNothingInAStageThatRestarts(t *testing.T) {
+	readers := []consumerhealth.Result{{State: consumerhealth.Refreshed}}
+	require.Equal(t, 1, consumerhealth.Add(revisions.StageEvidence{}, readers, false).Proven)
+	require.Zero(t, consumerhealth.Add(revisions.StageEvidence{}, readers, true).Proven)
+	readers = append(readers, consumerhealth.Result{State: consumerhealth.Ran})
+	require.Equal(t, 1, consumerhealth.Add(revisions.StageEvidence{}, readers, true).Proven)
 }
 
 func TestWhatExcusesAConsumerWhenItsStageOpens(t *testing.T) {

@@ -78,7 +78,7 @@ func TestNoConsumerIsTakenForWhatItDoesNotShow(t *testing.T) {
 			require.Equal(t, is, same, "a node's clock decides")
 			ran = ran || shownBy(c, in.AnyHealth)
 			checkResult(t, c, in, is, ran)
-			sum = consumerhealth.Add(sum, []consumerhealth.Result{is})
+			sum = consumerhealth.Add(sum, []consumerhealth.Result{is}, false)
 			in.Now = in.Now.Add(time.Duration(random.IntN(60)) * time.Second)
 		}
 		require.LessOrEqual(t, sum.Proven+sum.Unhealthy, sum.Namespaces)

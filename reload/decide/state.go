@@ -146,7 +146,7 @@ func (s *State) standsStill(data Written) bool {
 	}
 	before, _ := data.split(s.Pods, false)
 	own := s.Workload.Stamp != 0 && !s.Workload.Edited()
-	return before > 0 && (own || pod.Failing(s.Now) != "")
+	return before > 0 && (own || pod.Trouble != 0 || pod.Failing(s.Now) != "")
 }
 
 // Undone is how somebody reverted what Headwater wrote on a workload.

@@ -190,9 +190,9 @@ func (d *delivery) evidence(by, upTo string, now time.Time) revisions.Evidence {
 		}
 		bad = append(bad, place.bad()...)
 		if d.stored.HasReached(d.rule.Stages, place.stage) {
-			sums[place.stage] = consumerhealth.Add(sums[place.stage], place.readers)
+			sums[place.stage] = consumerhealth.Add(sums[place.stage], place.readers, d.rule.Stages.Restart(place.stage))
 		} else if present := d.rule.Stages.Index(d.stored.Stage); present >= 0 { // it was taken along to a later stage
-			sums[present] = consumerhealth.Add(sums[present], slices.DeleteFunc(place.bad(), isWaiting)) // where nobody waits for it
+			sums[present] = consumerhealth.Add(sums[present], slices.DeleteFunc(place.bad(), isWaiting), d.rule.Stages.Restart(present)) // where nobody waits for it
 		}
 	}
 	for stage, name := range d.rule.Stages.Names() {
@@ -204,7 +204,7 @@ func (d *delivery) evidence(by, upTo string, now time.Time) revisions.Evidence {
 	e.Broken = e.Broken[:min(len(e.Broken), revisions.MaxFailing+1)]
 	e.Failing, e.Causes = causes(bad)
 	if d.needsLook() && d.crowd > revisions.MaxBefore {
-		e.Causes = []revisions.Cause{{Consumer: strconv.Itoa(d.crowd) + " consumers", Reason: "FailingOrRollingBefore"}}
+		e.Causes = []revisions.Cause{{Consumer: strconv.Itoa(d.crowd) + " consumers", Reason: revisions.ReasonCrowd}}
 	}
 	return e
 }

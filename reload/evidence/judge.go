@@ -177,8 +177,11 @@ func (p *place) judge(consumers []consumerhealth.Consumer, recorded time.Time, a
 			if result.State == consumerhealth.Idle {
 				p.idle++
 			}
-		} else if c.IsIdle() {
-			p.idle++
+		} else {
+			past[c.Name] = p.past[c.Name].AfterDrift()
+			if c.IsIdle() {
+				p.idle++
+			}
 		}
 		if condition != "" && !healthy {
 			before[c.Name] = condition

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"slices"
+	"time"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -128,13 +129,17 @@ func waitOf(s *decide.State) (reason string, paced bool) {
 	return string(s.Known.Waits), s.Known.Waits.IsOwnPace()
 }
 
-// podReader returns what is known of pod, which no workload restarts for clone.
+// podReader returns what is known of pod, which no workload restarts for clone. One that a
+// controller creates is no new consumer, however young it is.
 func (g *Gatherer) podReader(pod *workload.Pod, clone *object.Digested, keys []string) (found consumerhealth.Consumer, reads bool) {
 	read := readingOf(g.PodInputs(pod), clone.Ref(), keys)
 	found = consumerhealth.Consumer{
 		Name: pod.Namespace + "/" + nameOf(pod.Key()), UID: pod.UID, CreatedAt: pod.CreationTimestamp.Time, Excluded: len(read.refreshing) == 0,
 		LacksKey: slices.ContainsFunc(read.all, decide.Input.HasMissing),
 		Pods:     []consumerhealth.Pod{{Pod: pod, Started: pod.StartedAfter(clone.ChangedAt), Shows: g.shows(pod, read)}},
+	}
+	if pod.IsControlled() {
+		found.CreatedAt = time.Time{}
 	}
 	return found, len(read.all) > 0
 }

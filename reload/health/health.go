@@ -75,7 +75,7 @@ func standing(r *workload.Rollout, pods, recent []*workload.Pod, restartedAt, no
 	if pod == nil {
 		return found, false
 	}
-	if pod.Failing(now) == "" {
+	if pod.Trouble == 0 && pod.Failing(now) == "" {
 		isNew := func(pod *workload.Pod) bool { return pod.Revision == r.Update && pod.Failing(now) != "" }
 		if slices.ContainsFunc(recent, isNew) {
 			return found, false

@@ -200,5 +200,9 @@ func stuckNote(of track.Stuck) string {
 	if more := len(of.Workloads) - len(names); more > 0 {
 		note += fmt.Sprintf(" and %d more", more)
 	}
-	return note + ". Of the first, " + whyStuck(of.Reason)
+	note += ". Of the first, " + whyStuck(of.Reason)
+	if of.Reason == workload.StuckStanding {
+		note += ". Delete its pod " + of.Pod
+	}
+	return note
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/health"
 	"github.com/headwater-k8s/headwater/reload/internal/reloadtest"
 	"github.com/headwater-k8s/headwater/reload/kinds"
+	"github.com/headwater-k8s/headwater/reload/track"
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
@@ -36,6 +37,8 @@ func TestManyStuckWorkloadsAreOneNote(t *testing.T) {
 	now := reloadtest.Birth.Add(summaryQuiet)
 	require.Equal(t, map[decide.Cause]string{cause: "100 workloads that were restarted for it do not complete their rollouts: " +
 		"Deployment/ns/w1000, Deployment/ns/w1001 and 98 more. Of the first, its new pods fail (CrashLoopBackOff)"}, rollouts.notes(now))
+	stands := track.Stuck{Workloads: []kinds.Key{{Kind: kinds.KindStatefulSet, Namespace: "ns", Name: "db"}}, Reason: workload.StuckStanding, Pod: "db-0"}
+	require.Contains(t, stuckNote(stands), "StatefulSet/ns/db. Of the first, the StatefulSet waits for a pod of an older template that is not ready (Standing). Delete its pod db-0")
 	watch.Forget(reloadtest.InNamespace("ns", "w1000"))
 	require.Empty(t, rollouts.notes(now.Add(summaryMaxDelay-1)), "no more often than that")
 	require.Contains(t, rollouts.notes(now.Add(summaryMaxDelay))[cause], "99 workloads")

@@ -159,7 +159,9 @@ func (r *RolloutWatch) StuckRollouts() (all []StuckRollout) {
 // Stuck lists the workloads that are stuck because of one object, sorted.
 type Stuck struct {
 	Workloads []kinds.Key
-	Reason    workload.StuckReason // of the first
+	// Reason and Pod are those of the first.
+	Reason workload.StuckReason
+	Pod    string
 }
 
 // Stuck returns the stuck rollouts by the objects that caused them.
@@ -174,7 +176,7 @@ func (r *RolloutWatch) Stuck() map[decide.Cause]Stuck {
 		for _, cause := range one.Causes {
 			is := of[cause]
 			if len(is.Workloads) == 0 || k.Compare(slices.MinFunc(is.Workloads, kinds.Key.Compare)) < 0 {
-				is.Reason = one.Health.Reason
+				is.Reason, is.Pod = one.Health.Reason, one.Health.Pod
 			}
 			is.Workloads = append(is.Workloads, k)
 			of[cause] = is

@@ -28,6 +28,9 @@ func (p *Pod) Info() *kinds.Info { return kinds.Typed[kinds.KindPod] }
 // Relevant reports whether the pod consumes anything.
 func (p *Pod) Relevant() bool { return len(p.References) > 0 }
 
+// IsControlled reports whether a controller created the pod.
+func (p *Pod) IsControlled() bool { return p.Controller != PodController{} || p.OwnerKind != "" }
+
 // Running reports whether the pod has, or is about to have, volumes on a node.
 func (p *Pod) Running() bool {
 	return p.Bound && p.DeletionTimestamp == nil && p.Phase != corev1.PodSucceeded && p.Phase != corev1.PodFailed
@@ -108,7 +111,7 @@ func KeepPod(obj any, keeps KeptReferences) (*Pod, error) {
 		Crashes:    crashes,
 		CrashedAt:  crashedAt,
 
-		Readiness: readinessOf(&o.Status),
+		Readiness: readinessOf(o),
 		Revision:  podRevision(o),
 		BoundAt:   boundAt(o),
 		StartedAt: seconds(StartedAt(o)),
@@ -140,19 +143,20 @@ const (
 	// NotReady: a container is not ready, or that is not known.
 	NotReady Readiness = iota
 	Ready
-	// NodeLost: its containers are ready and the pod is not, as on a node that stopped
-	// reporting.
+	// NodeLost: its containers and readiness gates are ready and the pod is not, as on a node
+	// that stopped reporting.
 	NodeLost
 )
 
-func readinessOf(status *corev1.PodStatus) Readiness {
+func readinessOf(pod *corev1.Pod) Readiness {
 	is := func(wanted corev1.PodConditionType) bool {
-		return slices.ContainsFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == wanted && c.Status == corev1.ConditionTrue })
+		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == wanted && c.Status == corev1.ConditionTrue })
 	}
+	isClosed := func(gate corev1.PodReadinessGate) bool { return !is(gate.ConditionType) }
 	switch {
 	case is(corev1.PodReady):
 		return Ready
-	case is(corev1.ContainersReady):
+	case is(corev1.ContainersReady) && !slices.ContainsFunc(pod.Spec.ReadinessGates, isClosed):
 		return NodeLost
 	default:
 		return NotReady

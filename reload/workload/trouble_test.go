@@ -79,17 +79,26 @@ func TestAPodIsNotReadyAsLongAsThatIsNotKnown(t *testing.T) {
 	condition := func(is corev1.PodConditionType, status corev1.ConditionStatus) corev1.PodCondition {
 		return corev1.PodCondition{Type: is, Status: status}
 	}
+	const balanced = corev1.PodConditionType("example.com/balanced")
+	gated := []corev1.PodReadinessGate{{ConditionType: balanced}}
+	lost := []corev1.PodCondition{condition(corev1.PodReady, "False"), condition(corev1.ContainersReady, "True")}
 	for sentence, test := range map[string]struct {
 		conditions []corev1.PodCondition
 		want       workload.Readiness
+		gates      []corev1.PodReadinessGate
 	}{
-		"nothing is known":           {nil, workload.NotReady},
-		"it is ready":                {[]corev1.PodCondition{condition(corev1.PodReady, "True"), condition(corev1.ContainersReady, "True")}, workload.Ready},
-		"a container is not":         {[]corev1.PodCondition{condition(corev1.PodReady, "False"), condition(corev1.ContainersReady, "False")}, workload.NotReady},
-		"its node stopped reporting": {[]corev1.PodCondition{condition(corev1.PodReady, "False"), condition(corev1.ContainersReady, "True")}, workload.NodeLost},
+		"nothing is known":           {nil, workload.NotReady, nil},
+		"a gate of it is not known":  {lost, workload.NotReady, gated},
+		"a gate of it is closed":     {append([]corev1.PodCondition{condition(balanced, "False")}, lost...), workload.NotReady, gated},
+		"its gate is open":           {append([]corev1.PodCondition{condition(balanced, "True")}, lost...), workload.NodeLost, gated},
+		"it is ready":                {[]corev1.PodCondition{condition(corev1.PodReady, "True"), condition(corev1.ContainersReady, "True")}, workload.Ready, nil},
+		"a container is not":         {[]corev1.PodCondition{condition(corev1.PodReady, "False"), condition(corev1.ContainersReady, "False")}, workload.NotReady, nil},
+		"its node stopped reporting": {lost, workload.NodeLost, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			pod, err := workload.KeepPod(&corev1.Pod{Spec: harnessEnv(), Status: corev1.PodStatus{Conditions: test.conditions}}, workload.ActedOn)
+			kept := &corev1.Pod{Spec: harnessEnv(), Status: corev1.PodStatus{Conditions: test.conditions}}
+			kept.Spec.ReadinessGates = test.gates
+			pod, err := workload.KeepPod(kept, workload.ActedOn)
 			require.NoError(t, err)
 			require.Equal(t, test.want, pod.Readiness)
 		})

@@ -29,6 +29,9 @@ const (
 	emptyStage = "EmptyStage"
 )
 
+// unread says that time alone decided.
+const unread = "; nobody reads what changed"
+
 func (w *work) report(reason, action, note string, warning bool) {
 	note = fmt.Sprintf("rule %q: %s", w.rule.Name, note)
 	level := zap.InfoLevel
@@ -72,11 +75,15 @@ func (w *work) reportStep(before, after revisions.Revision, step delivery.Step) 
 	case delivery.NextStage:
 		note := fmt.Sprintf("revision %d passed stage %s; stage %s starts", before.Number, before.Stage, after.Stage)
 		if step.Unread {
-			note += "; nobody reads what changed"
+			note += unread
 		}
 		w.report(stageDone, "Deliver", note, false)
 	case delivery.Passed:
-		w.report(delivered, "Deliver", fmt.Sprintf("revision %d passed every stage", before.Number), false)
+		note := fmt.Sprintf("revision %d passed every stage", before.Number)
+		if step.Unread {
+			note += unread
+		}
+		w.report(delivered, "Deliver", note, false)
 	case delivery.AwaitsApproval:
 		w.report(awaitingApproval, "Deliver", fmt.Sprintf("revision %d: %s", before.Number, step.Reason), false)
 	case delivery.NoEvidence:

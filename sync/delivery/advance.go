@@ -145,6 +145,9 @@ func (s *Step) hold(in *stages.Stages, candidate *revisions.Revision) {
 	switch {
 	case s.Left > 0:
 		s.Reason = fmt.Sprintf("healthy for %s of %s", s.Soaked.Round(time.Second), in.Soak(index))
+		if s.Unread {
+			s.Reason = fmt.Sprintf("nobody reads what changed; waits for %s of %s", s.Soaked.Round(time.Second), in.Soak(index))
+		}
 	case candidate.Paused != "":
 	case in.NeedsApproval(index) && candidate.Approved == "":
 		s.NeedsApproval, s.Reason = true, fmt.Sprintf("stage %s passed; waits for `headwater promote %s`", candidate.Stage, candidate.Rule)

@@ -83,7 +83,7 @@ func Judge(in *stages.Stages, candidate *revisions.Revision, places []Place, by 
 	case candidate.EvidenceUnread != nil:
 		judged.State, judged.Reason = Unconfirmed, fmt.Sprintf("its evidence is not known: %v", candidate.EvidenceUnread)
 	case evidence.Look != candidate.Stage:
-		judged.State, judged.Reason = Lacking, fmt.Sprintf("stage %s opens once Headwater has looked at what fails there already", candidate.Stage)
+		judged.State, judged.Reason = Lacking, fmt.Sprintf("stage %s opens once Headwater has looked at what fails there already%s", candidate.Stage, crowd(evidence))
 	case missing != "" && judged.State == Waiting: // whatever else is missing
 		judged.Reason += "; " + missing
 	case missing != "":
@@ -198,6 +198,16 @@ func causes(evidence revisions.Evidence, failing bool) string {
 		return ""
 	}
 	return ": " + listed(all)
+}
+
+// crowd says that too many fail for the stage to open; empty if that is not so.
+func crowd(evidence revisions.Evidence) string {
+	for _, cause := range evidence.Causes {
+		if cause.Reason == revisions.ReasonCrowd {
+			return fmt.Sprintf(": %s fail or roll, and %d may", cause.Consumer, revisions.MaxBefore)
+		}
+	}
+	return ""
 }
 
 // listed names the first of names, sorted.
