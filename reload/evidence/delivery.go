@@ -13,6 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/reload/consumerhealth"
+	"github.com/headwater-k8s/headwater/reload/decide"
 	"github.com/headwater-k8s/headwater/reload/spec"
 )
 
@@ -22,7 +23,9 @@ type delivery struct {
 	stored *revisions.Stored
 	// digests are those of a clone of it.
 	digests object.Digests
-	places  map[string]*place
+	// keys are those that the revision changes in clones; nil if all may.
+	keys   []string
+	places map[string]*place
 	// looked is the stage for which before was written; empty before the first.
 	looked string
 	// crowd is how many consumers the last look found failing or rolling.
@@ -73,9 +76,21 @@ func (k *Keeper) refresh(key revisions.Key) {
 		k.dirtyAll(key)
 	}
 	one.rule, one.stored, one.digests = rule, stored, rule.AsCloned(stored.Digests)
+	one.keys = changedKeys(rule, stored, k.Revisions.History(key).Base())
 	if shown {
 		one.written = stored.Evidence // somebody else may have written it
 	}
+}
+
+// changedKeys returns the keys of clones that the revision changes: those that were recorded, and
+// those that the rule clones since.
+func changedKeys(rule *spec.Rule, stored *revisions.Stored, base *revisions.Revision) []string {
+	if stored.ChangedKeys == nil || base == nil {
+		return stored.ChangedKeys
+	}
+	changed := append(slices.Clone(stored.ChangedKeys), decide.ChangedKeys(rule.AsCloned(base.Digests), rule.AsCloned(stored.Digests))...)
+	slices.Sort(changed)
+	return slices.Compact(changed)
 }
 
 // isOver reports whether stored is another delivery than d: of another revision, or again

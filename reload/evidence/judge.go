@@ -121,7 +121,7 @@ func (k *Keeper) judgeIn(key revisions.Key, d *delivery, namespace string) (read
 		place.stage, place.holds, place.readers, place.again = stage, false, nil, time.Time{}
 		return true, nil
 	}
-	found, err := k.Find(clone, d.stored.ChangedKeys)
+	found, err := k.Find(clone, d.keys)
 	if err != nil || found.Unread {
 		return false, err
 	}
@@ -204,7 +204,7 @@ func (k *Keeper) before(key revisions.Key, d *delivery) (before map[string]revis
 		if clone == nil || !known || !d.stored.HasReached(d.rule.Stages, stage) || slices.Equal(clone.Digests, d.digests) {
 			continue
 		}
-		found, err := k.Find(clone, d.stored.ChangedKeys)
+		found, err := k.Find(clone, d.keys)
 		if err != nil || found.Unread {
 			return nil, false, err
 		}

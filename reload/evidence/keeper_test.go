@@ -2,6 +2,8 @@ package evidence
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/stages"
@@ -85,4 +88,33 @@ func TestAPodOfAnImmutableCloneShowsNothingUnlessItIsAlone(t *testing.T) {
 	require.False(t, started(beside, beside), "an older pod was there when it was bound")
 	require.False(t, started(alone, beside, alone))
 	require.True(t, started(pod("later", 12), pod("later", 12)))
+}
+
+func TestAKeyThatTheRuleClonesSinceIsAChangedKey(t *testing.T) {
+	digests := func(values map[string]byte) (all object.Digests) {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			all = append(all, object.KeyDigest{Key: key, Sum: digest.Sum{values[key]}})
+		}
+		return all
+	}
+	base := &revisions.Revision{Digests: digests(map[string]byte{"a": 1, "b": 1})}
+	candidate := digests(map[string]byte{"a": 2, "b": 1, "c": 1})
+	for sentence, test := range map[string]struct {
+		cloned   []spec.CloneKey
+		recorded []string
+		base     *revisions.Revision
+		want     []string
+	}{
+		"all keys are cloned":                {nil, []string{"a", "c"}, base, []string{"a", "c"}},
+		"a key is cloned since":              {[]spec.CloneKey{{From: "a", To: "a"}, {From: "c", To: "new"}}, []string{"a"}, base, []string{"a", "new"}},
+		"a key has another name since":       {[]spec.CloneKey{{From: "a", To: "z"}}, []string{"a"}, base, []string{"a", "z"}},
+		"a key that did not change has one":  {[]spec.CloneKey{{From: "b", To: "z"}}, []string{"a"}, base, []string{"a"}},
+		"the whole object counts as changed": {[]spec.CloneKey{{From: "a", To: "a"}}, nil, base, nil},
+		"there is nothing to compare with":   {nil, []string{"a"}, nil, []string{"a"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			stored := &revisions.Stored{Revision: &revisions.Revision{Digests: candidate, ChangedKeys: test.recorded}}
+			require.Equal(t, test.want, changedKeys(&spec.Rule{CloneKeys: test.cloned}, stored, test.base))
+		})
+	}
 }
