@@ -110,13 +110,13 @@ func (c *controller) gatherer() (g *gather.Gatherer, err error) {
 	return g, err
 }
 
-// readersOf finds the consumers of clone that read one of keys; nil means all keys.
-func (c *controller) readersOf(clone *object.Digested, keys []string) (found evidence.Found, err error) {
+// readersOf is an evidence.Find.
+func (c *controller) readersOf(clone *object.Digested, keys []string, synced bool) (found evidence.Found, err error) {
 	g, err := c.gatherer()
 	if err != nil {
 		return found, err
 	}
-	found.Consumers, found.Users, found.Unread = g.ReadersOf(clone, keys), c.consumers.PodsUsing(clone.Ref()), g.Reading
+	found.Consumers, found.Users, found.Unread = g.ReadersOf(clone, keys, synced), c.consumers.PodsUsing(clone.Ref()), g.Reading
 	return found, nil
 }
 

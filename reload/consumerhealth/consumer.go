@@ -166,8 +166,9 @@ func IsSole(pod *workload.Pod, users []*workload.Pod) bool {
 // else. It is empty for a consumer that nothing excuses. If it is not known what any failing
 // pod runs, that may be a revision that was not delivered, from which the record of the revision
 // before excused it as was. A pod that fails with what was delivered excuses, whatever the
-// pods do that it is to replace.
-func Look(c Consumer, since time.Time, was revisions.Condition) revisions.Condition {
+// pods do that it is to replace. One that hangs with it counts as rolling: that it hangs with the
+// revision as well proves nothing against that.
+func Look(c Consumer, since time.Time, was revisions.Condition, now time.Time) revisions.Condition {
 	known := func(pod Pod) bool { return pod.Started || pod.StartedAfter(since) }
 	fails := slices.ContainsFunc(c.Pods, func(pod Pod) bool { return pod.Trouble != 0 && known(pod) })
 	switch {
@@ -179,7 +180,7 @@ func Look(c Consumer, since time.Time, was revisions.Condition) revisions.Condit
 		return revisions.Failing
 	case c.isInTrouble():
 		return was
-	case c.isRolling():
+	case c.isRolling(), c.hangs(known, now):
 		return revisions.Rolling
 	default:
 		return ""
@@ -190,6 +191,14 @@ func Look(c Consumer, since time.Time, was revisions.Condition) revisions.Condit
 func (c Consumer) isPartlyReady() bool {
 	ready := func(pod Pod) bool { return pod.Trouble == 0 && pod.Readiness == workload.Ready }
 	return c.Workload != nil && c.Workload.Rollout.HasReplaced() && slices.ContainsFunc(c.Pods, ready)
+}
+
+// hangs reports whether no pod of c is ready, and one that is known to run what was delivered is
+// not for longer than any rollout takes.
+func (c Consumer) hangs(known func(Pod) bool, now time.Time) bool {
+	ready := func(pod Pod) bool { return pod.Readiness != workload.NotReady }
+	hangs := func(pod Pod) bool { return known(pod) && now.Sub(pod.BoundAt) > workload.RolloutTimeout }
+	return !slices.ContainsFunc(c.Pods, ready) && slices.ContainsFunc(c.Pods, hangs)
 }
 
 // isRolling reports whether a rollout that Headwater did not start is in progress.

@@ -266,13 +266,18 @@ func TestWhatExcusesAConsumerWhenItsStageOpens(t *testing.T) {
 		"a foreign rollout is complete":              {web(foreign, with("a")), ""},
 		"pods crashed long ago":                      {web(with("a", started, crashed(9))), ""},
 		"it is paused in the middle of one":          {web(foreign, rollout(func(r *workload.Rollout) { r.Paused, r.Available = true, 0 })), ""},
+		"it hangs for long with what was delivered":  {web(with("a", started, notReady)), revisions.Rolling},
+		"it hangs, and it is not known with what":    {web(mounts, with("a", notReady, bound(0))), ""},
+		"it is not ready yet":                        {web(with("a", started, notReady, bound(55*time.Minute))), ""},
+		"it hangs beside one that is ready":          {web(with("a", started, notReady), with("b", started)), ""},
+		"it hangs on a node that was lost":           {web(with("a", started, func(p *consumerhealth.Pod) { p.Readiness = workload.NodeLost })), ""},
 		"the pod of a Job fails":                     {web(func(c *consumerhealth.Consumer) { c.Workload = nil }, with("a", started, ofJob, crashing)), ""},
 		"somebody changed the template after Headwater did": {web(rollout(starting), edited(time.Hour), func(c *consumerhealth.Consumer) {
 			c.Workload.Annotations = map[string]string{"headwater.dev/restarted-at": "2026-01-02T03:04:05Z"}
 		}, with("a", notReady)), revisions.Rolling},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Equal(t, test.want, consumerhealth.Look(test.c, reloadtest.Birth, was[test.c.Name]))
+			require.Equal(t, test.want, consumerhealth.Look(test.c, reloadtest.Birth, was[test.c.Name], reloadtest.Birth.Add(time.Hour)))
 		})
 	}
 }

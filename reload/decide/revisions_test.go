@@ -43,20 +43,24 @@ func TestVolumesShowARevisionOnceThatIsConfirmed(t *testing.T) {
 	volume := changedAt(secret(h, "s", refs.Volume, reloadtest.Data{"a": "1"}), written)
 	pod := reloadtest.Pod(func(*workload.Pod) {})
 	recorded := decide.Pod(h, pod, "", []decide.Input{volume}, written).Baseline
+	other := decide.Pod(h, pod, "", []decide.Input{changedAt(secret(h, "s", refs.Volume, reloadtest.Data{"a": "2"}), written)}, written).Baseline
 	for sentence, test := range map[string]struct {
 		stored    string
 		confirmed *string
 		after     time.Duration
+		synced    bool
 		want      bool
 	}{
-		"nothing is recorded":                       {"", new(""), time.Second, false},
-		"it was refreshed":                          {recorded, new(""), time.Second, false},
-		"it was refreshed and confirmed":            {recorded, new(recorded), time.Second, true},
-		"it was refreshed, and nobody confirms":     {recorded, nil, time.Second, true},
-		"nothing is recorded, and all kubelets saw": {"", new(""), decide.KubeletSync + time.Second, true},
+		"nothing is recorded":                              {"", new(""), time.Second, false, false},
+		"it was refreshed":                                 {recorded, new(""), time.Second, false, false},
+		"it was refreshed and confirmed":                   {recorded, new(recorded), time.Second, false, true},
+		"it was refreshed, and nobody confirms":            {recorded, nil, time.Second, false, true},
+		"nothing is recorded, and this clock may be ahead": {"", new(""), decide.KubeletSync + time.Second, false, false},
+		"nothing is recorded, and all kubelets saw":        {"", new(""), decide.KubeletSync + time.Second, true, true},
+		"it was refreshed to something else":               {other, new(other), decide.KubeletSync + time.Second, true, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Equal(t, test.want, decide.Shows(h, pod, test.stored, test.confirmed, volume, written.Add(test.after)))
+			require.Equal(t, test.want, decide.Shows(h, pod, test.stored, test.confirmed, volume, test.synced, written.Add(test.after)))
 		})
 	}
 }

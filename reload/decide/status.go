@@ -88,15 +88,15 @@ func Carries(hasher *digest.Hasher, consumer types.UID, stamp string, c Input) b
 
 // Shows reports whether the volumes of a pod are known to show the current data of c: that
 // was recorded, and confirmed if confirmed is what the kubelet was asked for a second time,
-// or every kubelet has updated them by itself.
-func Shows(hasher *digest.Hasher, pod *workload.Pod, stored string, confirmed *string, c Input, now time.Time) bool {
+// or synced is true: this process knows the data for longer than KubeletSync.
+func Shows(hasher *digest.Hasher, pod *workload.Pod, stored string, confirmed *string, c Input, synced bool, now time.Time) bool {
 	if PodStatusOf(hasher, pod, stored, c, now) != Current {
 		return false
 	}
 	known, _ := parseStored(hasher, stored)
 	_, recorded := known.entries[newEntry(c, newRefDigest(hasher, pod.UID, c.Reference)).id]
 	asked := recorded && (confirmed == nil || *confirmed == stored)
-	return asked || now.Sub(c.ChangedAt) > KubeletSync
+	return asked || synced
 }
 
 // PodStatusOf says whether the volumes of a pod show the data of c. If nothing is

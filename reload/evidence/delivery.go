@@ -43,6 +43,9 @@ type place struct {
 	// holds is true if the clone has the content of the revision, since written.
 	holds   bool
 	written time.Time
+	// seen is when the clone's data was last written, by the API server's clock, and seenAt when
+	// this process first saw that.
+	seen, seenAt time.Time
 	// before are the consumers that were failing or rolling when the stage opened.
 	before map[string]revisions.Condition
 	// readers are those of a clone that holds the revision. count and idle count all.

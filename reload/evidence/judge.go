@@ -21,6 +21,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/reload/consumerhealth"
+	"github.com/headwater-k8s/headwater/reload/decide"
 )
 
 // keep brings one record up to date. again is when passing time may change it; zero if it
@@ -121,11 +122,12 @@ func (k *Keeper) judgeIn(key revisions.Key, d *delivery, namespace string) (read
 		place.stage, place.holds, place.readers, place.again = stage, false, nil, time.Time{}
 		return true, nil
 	}
-	found, err := k.Find(clone, d.keys)
+	place := d.at(namespace)
+	place.sees(clone, k.Now())
+	found, err := k.Find(clone, d.keys, place.isSynced(k.Now()))
 	if err != nil || found.Unread {
 		return false, err
 	}
-	place := d.at(namespace)
 	place.stage = stage
 	place.observe(clone, &found)
 	place.count, place.idle, place.readers, place.again = len(found.Consumers), 0, nil, time.Time{}
@@ -138,6 +140,16 @@ func (k *Keeper) judgeIn(key revisions.Key, d *delivery, namespace string) (read
 	place.judge(found.Consumers, d.stored.CreationTimestamp.Time, d.rule.Stages.Gate.Consumers == stages.GateRestarted, k.Now())
 	return true, nil
 }
+
+// sees notes since when this process knows the data of the clone: its own clock may be ahead of
+// the API server's, which dates the data.
+func (p *place) sees(clone *object.Digested, now time.Time) {
+	if p.seenAt.IsZero() || !clone.ChangedAt.Equal(p.seen) {
+		p.seen, p.seenAt = clone.ChangedAt, now
+	}
+}
+
+func (p *place) isSynced(now time.Time) bool { return now.Sub(p.seenAt) > decide.KubeletSync }
 
 // observe notes which pods can have an older copy of an immutable clone, and takes back
 // that they started with it.
@@ -188,6 +200,9 @@ func (p *place) judge(consumers []consumerhealth.Consumer, recorded time.Time, a
 		}
 	}
 	p.past, p.before = past, before
+	if synced := p.seenAt.Add(decide.KubeletSync + 1); slices.ContainsFunc(p.readers, isWaiting) && synced.After(now) && (p.again.IsZero() || synced.Before(p.again)) {
+		p.again = synced
+	}
 }
 
 // before returns what fails or rolls in the namespaces that look is about. read is false
@@ -204,12 +219,12 @@ func (k *Keeper) before(key revisions.Key, d *delivery) (before map[string]revis
 		if clone == nil || !known || !d.stored.HasReached(d.rule.Stages, stage) || slices.Equal(clone.Digests, d.digests) {
 			continue
 		}
-		found, err := k.Find(clone, d.keys)
+		found, err := k.Find(clone, d.keys, false)
 		if err != nil || found.Unread {
 			return nil, false, err
 		}
 		d.at(namespace.Name).observe(clone, &found)
-		excused := excuses(d, history, clone)
+		excused := k.excuses(d, history, clone)
 		for _, c := range found.Consumers {
 			if condition := excused(c); condition != "" {
 				before[c.Name] = condition
@@ -247,7 +262,7 @@ func (k *Keeper) look(ctx context.Context, key revisions.Key, d *delivery, by st
 // excuses returns what excuses the consumers of a clone that does not hold the revision of
 // d. If it holds one that was not delivered, that is what excused them from it. If its
 // content is of no revision, it is not known what they run, and nothing does.
-func excuses(d *delivery, history revisions.History, clone *object.Digested) func(consumerhealth.Consumer) revisions.Condition {
+func (k *Keeper) excuses(d *delivery, history revisions.History, clone *object.Digested) func(consumerhealth.Consumer) revisions.Condition {
 	var undelivered *revisions.Revision
 	for _, revision := range slices.Backward(history) {
 		if !slices.Equal(d.rule.AsCloned(revision.Digests), clone.Digests) {
@@ -256,7 +271,7 @@ func excuses(d *delivery, history revisions.History, clone *object.Digested) fun
 		if revision.Verdict == revisions.Delivered {
 			since, before := history.DeliveredSince(d.stored.Number), history.Numbered(d.stored.Number-1)
 			return func(c consumerhealth.Consumer) revisions.Condition {
-				return consumerhealth.Look(c, since, before.Excused(c.Name))
+				return consumerhealth.Look(c, since, before.Excused(c.Name), k.Now())
 			}
 		}
 		if undelivered == nil {

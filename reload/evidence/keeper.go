@@ -47,8 +47,9 @@ type Found struct {
 	Unread bool
 }
 
-// Find finds the consumers of clone that read one of keys; nil means all keys.
-type Find func(clone *object.Digested, keys []string) (Found, error)
+// Find finds the consumers of clone that read one of keys; nil means all keys. synced is true if
+// every kubelet has updated volumes to what it holds by itself.
+type Find func(clone *object.Digested, keys []string, synced bool) (Found, error)
 
 // Keeper keeps the evidence. Its step runs in one goroutine, which alone uses deliveries.
 type Keeper struct {

@@ -79,7 +79,7 @@ func (o *Explainer) CountReaders(ctx context.Context, ref object.Ref, now time.T
 	if !exists {
 		clone = &object.Digested{Common: &object.Common{Kind: ref.Kind}, Namespace: ref.Namespace, Name: ref.Name}
 	}
-	for _, one := range look.gatherer.ReadersOf(clone, nil) {
+	for _, one := range look.gatherer.ReadersOf(clone, nil, false) {
 		if readers++; one.IsIdle() {
 			idle++
 		}

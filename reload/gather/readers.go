@@ -20,10 +20,20 @@ type clonePods struct {
 	bare []*workload.Pod
 }
 
-// ReadersOf finds the consumers of clone that read one of keys, or any if keys is nil.
-// g.Reading says whether caches that are needed are not synced.
-func (g *Gatherer) ReadersOf(clone *object.Digested, keys []string) (readers []consumerhealth.Consumer) {
-	ref := clone.Ref()
+// readClone is the clone whose readers are looked for, and which of its keys they read; nil means
+// all. synced is true if every kubelet has what it holds.
+type readClone struct {
+	*object.Digested
+
+	keys   []string
+	synced bool
+}
+
+// ReadersOf finds the consumers of clone that read one of keys, or any if keys is nil. synced is
+// true if this process knows what the clone holds for longer than decide.KubeletSync. g.Reading
+// says whether caches that are needed are not synced.
+func (g *Gatherer) ReadersOf(of *object.Digested, keys []string, synced bool) (readers []consumerhealth.Consumer) {
+	clone, ref := readClone{of, keys, synced}, of.Ref()
 	pods := g.podsOfClone(ref)
 	seen := map[kinds.Key]bool{}
 	for _, w := range g.Consumers.WorkloadsUsing(ref, g.Settings.Settings) {
@@ -34,12 +44,12 @@ func (g *Gatherer) ReadersOf(clone *object.Digested, keys []string) (readers []c
 			continue
 		}
 		seen[top] = true
-		if one, reads := g.workloadReader(is.Root, clone, keys, pods.of[top]); reads {
+		if one, reads := g.workloadReader(is.Root, clone, pods.of[top]); reads {
 			readers = append(readers, one)
 		}
 	}
 	for _, pod := range pods.bare {
-		if one, reads := g.podReader(pod, clone, keys); reads {
+		if one, reads := g.podReader(pod, clone); reads {
 			readers = append(readers, one)
 		}
 	}
@@ -84,14 +94,14 @@ func readingOf(inputs []decide.Input, ref object.Ref, keys []string) (r readInpu
 }
 
 // workloadReader returns what is known of top, which is restarted for the workloads that
-// use clone. reads is false if none of its pod templates reads one of keys.
-func (g *Gatherer) workloadReader(top *workload.Workload, clone *object.Digested, keys []string, pods []*workload.Pod) (found consumerhealth.Consumer, reads bool) {
+// use clone. reads is false if none of its pod templates reads one of the keys.
+func (g *Gatherer) workloadReader(top *workload.Workload, clone readClone, pods []*workload.Pod) (found consumerhealth.Consumer, reads bool) {
 	k, state := top.Key(), g.withoutInputs(top)
 	stored, inputs := state.Stored(), g.Inputs(g.Consumers.StampedGroup(top), false)
 	for i, one := range inputs {
 		inputs[i] = decide.AsRecorded(g.Hasher, top.UID, stored, one)
 	}
-	read := readingOf(inputs, clone.Ref(), keys)
+	read := readingOf(inputs, clone.Ref(), clone.keys)
 	if len(read.all) == 0 || top.IsTarget() {
 		return found, false
 	}
@@ -111,13 +121,13 @@ func (g *Gatherer) workloadReader(top *workload.Workload, clone *object.Digested
 }
 
 // podOf returns what is known of a pod of top, whose stamp says what it started with.
-func (g *Gatherer) podOf(top *workload.Workload, pod *workload.Pod, clone *object.Digested, read readInputs) consumerhealth.Pod {
+func (g *Gatherer) podOf(top *workload.Workload, pod *workload.Pod, clone readClone, read readInputs) consumerhealth.Pod {
 	stamp, restarts := pod.Annotations[mark.RestartedFor], len(read.restarting) > 0
 	started := pod.StartedAfter(clone.ChangedAt) || restarts
 	for _, one := range read.restarting {
 		started = started && (pod.StartedAfter(clone.ChangedAt) || decide.Carries(g.Hasher, top.UID, stamp, one))
 	}
-	return consumerhealth.Pod{Pod: pod, Started: started, Shows: g.shows(pod, read), Other: !started && restarts && stamp != ""}
+	return consumerhealth.Pod{Pod: pod, Started: started, Shows: g.shows(pod, read, clone.synced), Other: !started && restarts && stamp != ""}
 }
 
 // waitOf returns why a restart waits; empty if none does. paced is true if that is
@@ -131,12 +141,12 @@ func waitOf(s *decide.State) (reason string, paced bool) {
 
 // podReader returns what is known of pod, which no workload restarts for clone. One that a
 // controller creates is no new consumer, however young it is.
-func (g *Gatherer) podReader(pod *workload.Pod, clone *object.Digested, keys []string) (found consumerhealth.Consumer, reads bool) {
-	read := readingOf(g.PodInputs(pod), clone.Ref(), keys)
+func (g *Gatherer) podReader(pod *workload.Pod, clone readClone) (found consumerhealth.Consumer, reads bool) {
+	read := readingOf(g.PodInputs(pod), clone.Ref(), clone.keys)
 	found = consumerhealth.Consumer{
 		Name: pod.Namespace + "/" + nameOf(pod.Key()), UID: pod.UID, CreatedAt: pod.CreationTimestamp.Time, Excluded: len(read.refreshing) == 0,
 		LacksKey: slices.ContainsFunc(read.all, decide.Input.HasMissing),
-		Pods:     []consumerhealth.Pod{{Pod: pod, Started: pod.StartedAfter(clone.ChangedAt), Shows: g.shows(pod, read)}},
+		Pods:     []consumerhealth.Pod{{Pod: pod, Started: pod.StartedAfter(clone.ChangedAt), Shows: g.shows(pod, read, clone.synced)}},
 	}
 	if pod.IsControlled() {
 		found.CreatedAt = time.Time{}
@@ -146,7 +156,7 @@ func (g *Gatherer) podReader(pod *workload.Pod, clone *object.Digested, keys []s
 
 // shows reports whether the volumes of pod are known to show what it reads, and nothing of
 // that needs a restart.
-func (g *Gatherer) shows(pod *workload.Pod, read readInputs) bool {
+func (g *Gatherer) shows(pod *workload.Pod, read readInputs, synced bool) bool {
 	if len(read.restarting) > 0 || len(read.refreshing) == 0 {
 		return false
 	}
@@ -156,7 +166,7 @@ func (g *Gatherer) shows(pod *workload.Pod, read readInputs) bool {
 	}
 	stored := g.annotation(pod, mark.RefreshedFor)
 	for _, one := range read.refreshing {
-		if !decide.Shows(g.Hasher, pod, stored, confirmed, one, g.Now) {
+		if !decide.Shows(g.Hasher, pod, stored, confirmed, one, synced, g.Now) {
 			return false
 		}
 	}

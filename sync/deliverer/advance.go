@@ -17,9 +17,10 @@ const (
 	maxJudgeDelay = 2 * time.Second
 	// judgeRatio bounds the share of time that judging takes.
 	judgeRatio = 10
-	// observeInterval is how often a delivery is judged while time counts. A pause
-	// of more than twice that, in which the process may have been stopped, counts for nothing.
+	// observeInterval is how often a delivery is judged while time counts. A longer pause than
+	// maxPause, in which the process may have been stopped, counts for nothing.
 	observeInterval = 5 * time.Second
+	maxPause        = observeInterval + 2*time.Second
 )
 
 // pace slows judging down when it takes long.
@@ -106,7 +107,7 @@ func (j *judgement) seen(candidate *revisions.Revision, now time.Time) (before *
 	if !j.isOf(candidate) || !j.since.Equal(candidate.StageSince) {
 		return nil, 0
 	}
-	if elapsed = now.Sub(j.at); elapsed > 2*observeInterval { // the process may have been stopped
+	if elapsed = now.Sub(j.at); elapsed > maxPause { // the process may have been stopped
 		return nil, 0
 	}
 	return &j.step.Observation, elapsed

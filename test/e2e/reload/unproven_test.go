@@ -113,6 +113,7 @@ func TestWhatNothingRunsIsNeitherPassedNorRejected(t *testing.T) {
 		all[name] = s
 		rules += s.rule()
 	}
+	e.RuleStatuses() // by which commands go
 	h := e.Start(rules)
 	for _, s := range all {
 		s.h = h
@@ -162,6 +163,8 @@ func TestWhatNothingRunsIsNeitherPassedNorRejected(t *testing.T) {
 	require.Contains(t, out, "no-namespace: stages: canary has 0 namespaces and 0 consumers"+nothing+"2 namespaces and 1 consumer\n")
 	require.Contains(t, out, "no-replicas: stages: canary has 1 namespace and 1 consumer, 1 of them idle"+nothing+"1 namespace and 1 consumer\n")
 
+	e.HasNote("no-namespace-src", "shared", "EmptyStage", "no namespace is in stage canary now, so it proves nothing")
+
 	// From now on a rollout has all the time that it takes.
 	e.ConfigFile(strings.ReplaceAll(rules, "timeout: 15s", "timeout: 1h"))
 	e.HasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
@@ -173,7 +176,22 @@ func TestWhatNothingRunsIsNeitherPassedNorRejected(t *testing.T) {
 	s.Restarted(s.rest, before, "Deployment/web")
 	s.rolledOut(s.rest, "web")
 	s.verdict("2", revisions.Delivered)
+
+	// Somebody answers for the canary alone: the next stage still takes evidence of its own.
+	waived := all["no-consumer"]
+	before = waived.Stamps(waived.rest)
+	user := "unproven-steers"
+	require.NoError(t, lab.Bind(t.Context(), e.Admin, "headwater-view", user))
+	require.NoError(t, lab.BindIn(t.Context(), e.Admin, lab.Namespace, "headwater-deliver", user))
+	e.Reported(waived.prefix)
+	_, problem, exit := e.Command(user, "promote", waived.prefix, "--unproven")
+	require.Zero(t, exit, problem)
+	waived.has("2")
+	waived.verdict("2", revisions.Delivering)
+	waived.Restarted(waived.rest, before, "Deployment/web")
+	waived.rolledOut(waived.rest, "web")
+	waived.verdict("2", revisions.Delivered)
 	for _, s := range all {
-		require.Equal(t, s == all["no-replicas"], e.HeldBy(s.rest, "shared", "used")["2"], s.prefix)
+		require.Equal(t, s == all["no-replicas"] || s == waived, e.HeldBy(s.rest, "shared", "used")["2"], s.prefix)
 	}
 }
