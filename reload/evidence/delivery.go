@@ -35,6 +35,8 @@ type delivery struct {
 	written revisions.Evidence
 	wroteAt time.Time
 	version string
+	// spread is true once that was seen since all clones hold the revision; see isSpread.
+	spread bool
 }
 
 // place is a namespace with a clone.

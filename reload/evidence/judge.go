@@ -42,13 +42,26 @@ func (k *Keeper) keep(ctx context.Context, key revisions.Key, d *delivery) (agai
 		again = loop.Sooner(again, retry)
 	}
 	evidence := d.evidence(by, upTo, k.Now())
+	awaited := d.isSpread() && !d.spread
 	if same(evidence, d.written) {
 		return again, nil
 	}
-	if wait := d.wroteAt.Add(pace).Sub(k.Now()); wait > 0 {
+	if wait := d.wroteAt.Add(pace).Sub(k.Now()); wait > 0 && !awaited {
 		return loop.Sooner(again, wait), nil
 	}
+	d.spread = d.isSpread()
 	return again, k.write(ctx, d, evidence, k.Now())
+}
+
+// isSpread reports whether all clones of the stages that the revision has reached hold it. The
+// first evidence after that is what the stage waits for.
+func (d *delivery) isSpread() bool {
+	for _, place := range d.places {
+		if !place.holds && d.stored.HasReached(d.rule.Stages, place.stage) {
+			return false
+		}
+	}
+	return true
 }
 
 // doubt lets nobody believe any more what this process wrote on d: something may have changed
@@ -254,7 +267,7 @@ func (k *Keeper) look(ctx context.Context, key revisions.Key, d *delivery, by st
 	if err := k.write(ctx, d, evidence, d.wroteAt); err != nil {
 		return err
 	}
-	d.looked = evidence.Look
+	d.looked, d.spread = evidence.Look, false
 	d.loadBefore(before)
 	return nil
 }

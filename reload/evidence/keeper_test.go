@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -69,6 +70,43 @@ func TestANamespaceThatTakesTheRevisionToALaterStageStillFailsWithIt(t *testing.
 		},
 	}
 	require.Equal(t, []revisions.StageEvidence{{Name: "canary", Ran: 1, Namespaces: 2, Proven: 1, Unhealthy: 1, Failed: 1}}, d.evidence("this", "7", time.Unix(0, 0)).Stages)
+}
+
+// A stage without soak waits for nothing but the evidence of its last clone.
+func TestTheEvidenceOfTheLastCloneOfAStageIsWrittenAtOnce(t *testing.T) {
+	in, err := stages.Compile(stages.Delivery{Stages: []stages.Stage{{Name: "canary", Percent: 1}}})
+	require.NoError(t, err)
+	stored := &revisions.Stored{ObjectMeta: metav1.ObjectMeta{Namespace: "headwater", Name: "shared-2"}}
+	stored.Revision = &revisions.Revision{Rule: "app", Source: object.Ref{Kind: object.Secret, Namespace: "src", Name: "shared"}, Verdict: revisions.Delivering, Stage: "canary"}
+	key, now := stored.Key(), time.Unix(0, 0)
+	recorded := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: stored.ObjectMeta}
+	scheme := metadatafake.NewTestScheme()
+	require.NoError(t, metav1.AddMetaToScheme(scheme))
+	client := metadatafake.NewSimpleMetadataClient(scheme, recorded)
+	k := &Keeper{Process: revisions.NewProcess(), Client: client, Now: func() time.Time { return now }, changes: map[revisions.Key]*changes{key: {}}}
+	d := &delivery{rule: &spec.Rule{Stages: in}, stored: stored, looked: "canary", places: map[string]*place{"a": {holds: true, count: 1}, "b": {count: 1}, "later": {stage: 1, count: 1}}}
+	kept := func(after time.Duration) (again time.Duration, writes int) {
+		now = now.Add(after)
+		client.ClearActions()
+		again, err := k.keep(t.Context(), key, d)
+		require.NoError(t, err)
+		return again, len(client.Actions())
+	}
+	_, writes := kept(0)
+	require.Equal(t, 1, writes)
+	d.places["a"].count++
+	again, writes := kept(100 * time.Millisecond)
+	require.Zero(t, writes, "not the last clone")
+	require.Equal(t, 900*time.Millisecond, again)
+	d.places["b"].holds = true
+	_, writes = kept(100 * time.Millisecond)
+	require.Equal(t, 1, writes)
+	d.places["a"].count++
+	again, writes = kept(100 * time.Millisecond)
+	require.Zero(t, writes, "no more than one a second")
+	require.Equal(t, 900*time.Millisecond, again)
+	_, writes = kept(again)
+	require.Equal(t, 1, writes)
 }
 
 func TestAPodOfAnImmutableCloneShowsNothingUnlessItIsAlone(t *testing.T) {

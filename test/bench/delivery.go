@@ -35,16 +35,19 @@ const (
 	atOnce = `
 - name: ` + stagedRule + `
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + staged + `}
-  sync: {namespaces: {include: ["` + targets + `*"]}}`
+  sync: {namespaces: {include: ["` + targets + `*"]}}
+  reload: {}`
 	inStages = `
 - name: ` + stagedRule + `
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + staged + `}
   sync: {namespaces: {include: ["` + targets + `*"]}, history: 3,
     delivery: {stages: [{name: a, percent: 25, soak: 0s}, {name: b, percent: 33, soak: 0s}, {name: c, percent: 50, soak: 0s}], rest: {soak: 0s}}}
+  reload: {}
 - name: ` + canaryRule + `
   source: {kind: Secret, namespace: ` + sourceNamespace + `, name: ` + canary + `}
   sync: {namespaces: {include: [` + targets + `00000, ` + targets + `00001]}, history: 3,
-    delivery: {stages: [{name: a, namespaces: {include: [` + targets + `00000]}, approval: true, soak: 0s}]}}`
+    delivery: {stages: [{name: a, namespaces: {include: [` + targets + `00000]}, approval: true, soak: 0s}]}}
+  reload: {}`
 )
 
 // deliveries measure what stages cost: memory and fan-out beside the same rule without

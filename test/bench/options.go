@@ -97,11 +97,11 @@ const (
 	statusBudget = 2 * time.Second
 	// stagedFanOutBudget is how a delivery in stages may compare with one at once,
 	// stagedMemoryBudget how their memory may, and stagedWritesBudget what a delivery
-	// may write besides the clones: the revision, when each stage begins and when the
-	// last one passed, and the deletion of an old revision.
-	stagedFanOutBudget = 1.5
+	// may write besides the clones: the revision, three or four for each stage (its look, its
+	// evidence, and that it passed), and the deletion of an old revision.
+	stagedFanOutBudget = 2
 	stagedMemoryBudget = 1.05
-	stagedWritesBudget = 8
+	stagedWritesBudget = 18
 	// rollbackBudget is how a rollback may compare with as many bare writes.
 	rollbackBudget = 1.25
 	// memoryBudget is in MiB; so is largeMemoryBudget, of a large cluster.
