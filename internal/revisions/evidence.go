@@ -115,6 +115,15 @@ const ReasonStanding = "Standing"
 // opened, if they are more than MaxBefore.
 const ReasonCrowd = "FailingOrRollingBefore"
 
+// Crowd returns the cause with ReasonCrowd; nil if there is none.
+func (e Evidence) Crowd() *Cause {
+	at := slices.IndexFunc(e.Causes, func(cause Cause) bool { return cause.Reason == ReasonCrowd })
+	if at < 0 {
+		return nil
+	}
+	return &e.Causes[at]
+}
+
 // Standing returns the causes with that reason.
 func (e Evidence) Standing() (causes []Cause) {
 	for _, cause := range e.Causes {

@@ -77,6 +77,8 @@ func NotPassed(revision *revisions.Revision) bool {
 
 // opened reports whether the namespaces of a stage get the candidate. Its present stage, which
 // is every one if it skips the stages, opens once reload has written down what fails there already.
+// What skips the stages does not wait until few enough do: a leaked credential is replaced, and
+// nothing is judged meanwhile.
 func opened(in *stages.Stages, candidate *revisions.Revision, stage int) bool {
 	name := in.Name(stage)
 	switch {
@@ -87,7 +89,8 @@ func opened(in *stages.Stages, candidate *revisions.Revision, stage int) bool {
 	case name != candidate.Stage && !candidate.AllAtOnce:
 		return false
 	default:
-		return !in.NeedsEvidence() || candidate.EvidenceUnread == nil && candidate.Evidence.Look == candidate.Stage
+		looked := candidate.Evidence.Look == candidate.Stage || candidate.AllAtOnce && candidate.Evidence.Crowd() != nil
+		return !in.NeedsEvidence() || candidate.EvidenceUnread == nil && looked
 	}
 }
 
@@ -130,7 +133,7 @@ func failsElsewhere(before, after *revisions.Revision) bool {
 
 // reachChanged reports whether the stages that a revision reached may differ.
 func reachChanged(before, after *revisions.Revision) bool {
-	return before.Stage != after.Stage || before.Evidence.Look != after.Evidence.Look ||
+	return before.Stage != after.Stage || before.Evidence.Look != after.Evidence.Look || (before.Evidence.Crowd() == nil) != (after.Evidence.Crowd() == nil) ||
 		(before.EvidenceUnread == nil) != (after.EvidenceUnread == nil) || !slices.Equal(before.Passed, after.Passed) ||
 		before.AllAtOnce != after.AllAtOnce
 }

@@ -26,6 +26,9 @@ func TestWhichRevisionANamespaceGets(t *testing.T) {
 		return []*revisions.Revision{stable, revision(2, revisions.Superseded, change...), revision(3, revisions.Delivering)}
 	}
 	allAtOnce := func(r *revisions.Revision) { r.AllAtOnce, r.Passed = true, nil }
+	crowded := func(r *revisions.Revision) {
+		r.Evidence.Causes = []revisions.Cause{{Consumer: "1200 consumers", Reason: revisions.ReasonCrowd}}
+	}
 	inNoStage := func(r *revisions.Revision) { r.Stage, r.Passed = "", nil }
 	for sentence, test := range map[string]struct {
 		history    []*revisions.Revision
@@ -42,6 +45,8 @@ func TestWhichRevisionANamespaceGets(t *testing.T) {
 		"the candidate, with evidence that nobody can read":                {candidate(func(r *revisions.Revision) { r.EvidenceUnread = errUnread }), canary, 1, 1},
 		"a stage that passed needs no look any more":                       {candidate(inStage("half"), unopened), canary, 1, 2},
 		"AllAtOnce waits for a look":                                       {candidate(inStage("rest"), unopened, allAtOnce), canary, 1, 1},
+		"AllAtOnce does not wait until few enough fail":                    {candidate(inStage("rest"), unopened, allAtOnce, crowded), canary, 1, 2},
+		"a stage waits for that":                                           {candidate(unopened, crowded), canary, 1, 1},
 		"AllAtOnce, once somebody looked":                                  {candidate(inStage("rest"), allAtOnce), canary, 1, 2},
 		"a new namespace of an open stage":                                 {candidate(), canary, 0, 2},
 		"a new namespace of a later stage":                                 {candidate(), half, 0, 1},

@@ -202,10 +202,8 @@ func causes(evidence revisions.Evidence, failing bool) string {
 
 // crowd says that too many fail for the stage to open; empty if that is not so.
 func crowd(evidence revisions.Evidence) string {
-	for _, cause := range evidence.Causes {
-		if cause.Reason == revisions.ReasonCrowd {
-			return fmt.Sprintf(": %s fail or roll, and %d may", cause.Consumer, revisions.MaxBefore)
-		}
+	if cause := evidence.Crowd(); cause != nil {
+		return fmt.Sprintf(": %s fail or roll, and %d may", cause.Consumer, revisions.MaxBefore)
 	}
 	return ""
 }
