@@ -265,6 +265,27 @@ func TestPoliciesHelpForAWhileWhereTheWebhookRefusesNotAll(t *testing.T) {
 	}, protecttest.Soon, 5*time.Millisecond)
 }
 
+func TestAWebhookThatFailsClosedFailsOpenOnlyOnceEveryAPIServerHasHeardOfThePolicies(t *testing.T) {
+	s := newTestRegistration(t, newClient(), protecttest.Rules())
+	passing := clocktesting.NewFakeClock(time.Now())
+	s.Clock = passing
+	s.up.Store(true)
+	s.trust("ca")
+	s.use(spec.EngineWebhook)
+	s.prove(prove.Proof{Known: true, By: spec.EngineWebhook, Webhook: prove.Denies})
+	protecttest.Background(t, s.Run)
+	s.comes(t, s.failsClosed)
+	s.use(spec.EngineBoth)
+	s.comes(t, s.hasPolicies)
+	s.prove(prove.Proof{Known: true, By: spec.EnginePolicy, Webhook: prove.Denies})
+	s.stays(t, s.failsClosed, "not every API server has heard of the policies")
+	require.Eventually(t, func() bool {
+		passing.Step(prove.Settling / 2) // nothing but the time wakes it
+		return !s.failsClosed(t)
+	}, protecttest.Soon, 5*time.Millisecond)
+	require.True(t, s.hasWebhook(t))
+}
+
 func TestAnAPIServerThatStopsServingPoliciesLeavesAllToTheWebhook(t *testing.T) {
 	client := newClient()
 	var stopped atomic.Bool

@@ -86,7 +86,7 @@ type Registration struct {
 	// while it is not.
 	closedSince time.Time
 	// policiesCurrent is false if writing the policies failed. policiesSince is since
-	// when, with engine Policy, all are written and one was seen to deny. It is zero
+	// when, with engine Policy or Both, all are written and one was seen to deny. It is zero
 	// while that is not so.
 	policiesCurrent bool
 	policiesSince   time.Time
@@ -143,7 +143,7 @@ func (r *Registration) reconcile(ctx context.Context) (requeueAfter time.Duratio
 		r.OnChange() // another engine may enforce now
 	}
 	r.policiesCurrent = policyErr == nil
-	r.policiesSince = r.follow(r.policiesSince, engine == spec.EnginePolicy && r.policiesCurrent && r.Proof().By == spec.EnginePolicy)
+	r.policiesSince = r.follow(r.policiesSince, engine != spec.EngineWebhook && r.policiesCurrent && r.Proof().By == spec.EnginePolicy)
 	latest, webhookErr := r.reconcileWebhooks(ctx, engine, inForce)
 	return loop.Sooner(waiting, loop.Sooner(later, latest)), errors.Join(policyErr, webhookErr, r.Versions.save(ctx))
 }

@@ -2,6 +2,7 @@ package register
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -66,11 +67,13 @@ func (r *Registration) registerWebhooks(ctx context.Context, set *rules.Set[spec
 
 // failureMode returns the failure mode for the webhook. It does not rely on
 // policies that could not be written, even if one denied the last attempt: the
-// others may be missing.
+// others may be missing. Nor does a webhook that fails closed fail open before every API
+// server has heard of the policies.
 func (r *Registration) failureMode(engine spec.Engine, proof prove.Proof) manifests.FailureMode {
 	r.webhookVerified = r.webhookVerified || proof.By == spec.EngineWebhook || proof.Webhook == prove.Denies
+	heard, _ := r.settled(r.policiesSince)
 	switch {
-	case engine != spec.EngineWebhook && proof.By == spec.EnginePolicy && r.policiesCurrent:
+	case engine != spec.EngineWebhook && proof.By == spec.EnginePolicy && r.policiesCurrent && (heard || !r.isClosed()):
 		return manifests.FailOpen
 	case r.webhookVerified:
 		return manifests.FailClosed
@@ -86,11 +89,13 @@ func (r *Registration) recallWebhookVerified() {
 	if r.webhookVerified || len(r.webhooks.applied) > 0 {
 		return
 	}
+	r.webhookVerified = r.isClosed()
+}
+
+// isClosed reports whether the live configuration fails closed.
+func (r *Registration) isClosed() bool {
 	live, found := r.webhooks.view.Get("", spec.ConfigurationName)
-	if !found {
-		return
-	}
-	for _, webhook := range live.Webhooks {
-		r.webhookVerified = r.webhookVerified || webhook.FailurePolicy != nil && *webhook.FailurePolicy == admissionregistrationv1.Fail
-	}
+	return found && slices.ContainsFunc(live.Webhooks, func(webhook admissionregistrationv1.ValidatingWebhook) bool {
+		return webhook.FailurePolicy != nil && *webhook.FailurePolicy == admissionregistrationv1.Fail
+	})
 }
