@@ -76,6 +76,7 @@ func newController(p params, consumers *gather.Consumers, metrics *report.Metric
 		Memory: c.memory, Log: p.Log, Now: now,
 	}).Init()
 	c.queue = queue.New(queue.Options{Name: "reload", Workers: cmp.Or(p.Options.Workers, defaultWorkers), Log: p.Log, Registry: p.Registry}, c.reconcile)
+	c.queue.GroupBy(func(k kinds.Key) string { return k.Namespace })
 	c.queue.OnDrained(func() { c.passed.Store(true) })
 	c.rollouts = track.NewRollouts(p.Settings, c.queue.Fresh, now)
 	c.started = report.NewRollouts(c.report, c.gatherer)

@@ -73,6 +73,7 @@ func (c *controller) connect(options queue.Options) error {
 		MaxFraction: func() float64 { return c.maxFraction() }, Now: func() time.Time { return c.now() },
 	})
 	c.queue = queue.New(options, c.reconcile)
+	c.queue.GroupBy(func(target object.Ref) string { return target.Namespace })
 	c.queue.OnAdd(func(target object.Ref) { c.board.Changed(target) })
 	c.queue.OnDrained(c.endFirstPass)
 	c.subscribe(&c.subscriptions)

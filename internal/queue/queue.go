@@ -39,11 +39,13 @@ type Runner[K comparable] struct {
 	reconcile func(ctx context.Context, key K) error
 	added     func(key K)
 	drained   func()
+	group     func(key K) string // nil: none
 	metrics   workqueue.MetricsProvider
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[item[K]]
 	lanes *lanes[item[K]]
+	slow  *slowness
 	// delayed is when each delayed key is due; most is how many were at once.
 	delayed map[item[K]]time.Time
 	most    int
@@ -68,12 +70,16 @@ func (r *Runner[K]) OnAdd(added func(key K)) { r.added = added }
 // added so far are done, except delayed ones. Call OnDrained before Open.
 func (r *Runner[K]) OnDrained(drained func()) { r.drained = drained }
 
+// GroupBy groups the keys, as by namespace: while calls in some groups take long, other workers
+// go on with the rest. Call it before Open.
+func (r *Runner[K]) GroupBy(group func(key K) string) { r.group = group }
+
 // Open makes the Runner accept keys. Call it before Run and call Close
 // afterwards. A closed Runner can be opened again.
 func (r *Runner[K]) Open() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lanes = newLanes[item[K]]()
+	r.lanes, r.slow = newLanes[item[K]](), newSlowness(r.options.Workers)
 	r.delayed = map[item[K]]time.Time{}
 	limiter := recordingLimiter[item[K]]{
 		TypedRateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[item[K]](retryBase, retryMax), record: r.delay,
@@ -150,46 +156,66 @@ func (r *Runner[K]) current() (workqueue.TypedRateLimitingInterface[item[K]], *l
 // Run reconciles keys until ctx ends, then waits for running calls.
 func (r *Runner[K]) Run(ctx context.Context) {
 	queue, lanes := r.current()
-	var workers sync.WaitGroup
+	w := &workers[K]{Runner: r, queue: queue, lanes: lanes}
 	for range r.options.Workers {
-		workers.Go(func() {
-			if lanes.drain() {
-				r.drained()
-			}
-			for r.next(ctx, queue, lanes) {
-				if lanes.drain() {
-					r.drained()
-				}
-			}
-		})
+		w.start(ctx)
 	}
 	<-ctx.Done()
 	queue.ShutDown()
-	workers.Wait()
+	w.running.Wait()
 }
 
-func (r *Runner[K]) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[item[K]], lanes *lanes[item[K]]) bool {
-	at, shutdown := queue.Get()
+// workers are those of one Run.
+type workers[K comparable] struct {
+	*Runner[K]
+
+	queue   workqueue.TypedRateLimitingInterface[item[K]]
+	lanes   *lanes[item[K]]
+	running sync.WaitGroup
+}
+
+// start starts a worker.
+func (w *workers[K]) start(ctx context.Context) {
+	w.running.Go(func() {
+		for goesOn := true; goesOn; {
+			if w.lanes.drain() {
+				w.drained()
+			}
+			goesOn = w.next(ctx)
+		}
+	})
+}
+
+// next reconciles the next key. goesOn is false if that was the worker's last one.
+func (w *workers[K]) next(ctx context.Context) (goesOn bool) {
+	at, shutdown := w.queue.Get()
 	if shutdown {
 		return false
 	}
-	defer lanes.done()
-	defer queue.Done(at)
-	r.due(at)
+	defer w.lanes.done()
+	defer w.queue.Done(at)
+	w.due(at)
 	if ctx.Err() != nil {
 		return false
 	}
 	key := at.Value()
-	err := r.call(ctx, key)
-	if err == nil {
-		queue.Forget(at)
+	end, begun := w.begin(ctx, key)
+	if !begun {
+		w.delay(at, slowRetry)
+		w.queue.AddAfter(at, slowRetry)
 		return true
 	}
-	if ctx.Err() == nil {
-		r.options.Log.Warn("reconcile failed; retrying with backoff", zap.Any("key", key), zap.Int("failures", queue.NumRequeues(at)+1), zap.Error(err))
-		queue.AddRateLimited(at)
+	err := w.call(ctx, key)
+	goesOn = end()
+	if err == nil {
+		w.queue.Forget(at)
+		return goesOn
 	}
-	return true
+	if ctx.Err() == nil {
+		w.options.Log.Warn("reconcile failed; retrying with backoff", zap.Any("key", key), zap.Int("failures", w.queue.NumRequeues(at)+1), zap.Error(err))
+		w.queue.AddRateLimited(at)
+	}
+	return goesOn
 }
 
 // call turns a panic into an error, so that a key that panics is retried and

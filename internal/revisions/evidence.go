@@ -35,6 +35,9 @@ const (
 	Partly Condition = "partly"
 	// Rolling: a rollout that Headwater did not start was in progress.
 	Rolling Condition = "rolling"
+	// Hanging: no pod of the consumer was ready, and one had been on its node for long. That it is
+	// not ready with the revision either says nothing of that; that it crashes does.
+	Hanging Condition = "hanging"
 )
 
 // Evidence is what reload has seen of the readers of a revision. It is the value of the
@@ -79,7 +82,7 @@ type Evidence struct {
 type StageEvidence struct {
 	Name string `json:"name"`
 	// Ran have a Ready pod that started with the revision. Refreshed only mount it, were
-	// refreshed and are Ready; a stage with restart has none.
+	// refreshed and are Ready, which proves nothing in a stage with restart.
 	Ran       int `json:"ran,omitempty"`
 	Refreshed int `json:"refreshed,omitempty"`
 	// Waiting are waited for. Of them, Unclear were rolling before the stage opened or had

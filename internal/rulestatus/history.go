@@ -56,15 +56,15 @@ type Revision struct {
 }
 
 // Evidence counts what the readers of a revision showed, over all stages that it reached.
-// The fields are those of revisions.StageEvidence; Idle, and Before, which counts, are those of
-// revisions.Evidence.
+// The fields are those of revisions.StageEvidence; Idle is that of revisions.Evidence,
+// and Excused counts its Before.
 type Evidence struct {
 	Ran       int `json:"ran"`
 	Refreshed int `json:"refreshed"`
 	Waiting   int `json:"waiting"`
 	Failing   int `json:"failing"`
 	Idle      int `json:"idle"`
-	Before    int `json:"before"`
+	Excused   int `json:"excused"`
 }
 
 // SourceRevisions is what is known of one source.
@@ -137,7 +137,7 @@ func evidenceOf(r *revisions.Revision) *Evidence {
 	if len(r.Evidence.Stages) == 0 {
 		return nil
 	}
-	sum := &Evidence{Failing: len(r.Evidence.Failing), Idle: r.Evidence.Idle, Before: len(r.Evidence.Before)}
+	sum := &Evidence{Failing: len(r.Evidence.Failing), Idle: r.Evidence.Idle, Excused: len(r.Evidence.Before)}
 	for _, stage := range r.Evidence.Stages {
 		sum.Ran, sum.Refreshed, sum.Waiting = sum.Ran+stage.Ran, sum.Refreshed+stage.Refreshed, sum.Waiting+stage.Waiting
 	}

@@ -21,6 +21,10 @@ type Consumer struct {
 	CreatedAt time.Time
 	// Workload has the rollout that replaces the pods. It is nil for a pod without one.
 	Workload *workload.Workload
+	// Controller is who created a pod without one; empty if nobody did, or that is not known.
+	// Replaces is true if it had other pods before.
+	Controller types.UID
+	Replaces   bool
 	// Pods are the running pods that use the clone.
 	Pods []Pod
 	// Restarts is true if only a restart makes it run a change. Otherwise its pods are
@@ -166,8 +170,7 @@ func IsSole(pod *workload.Pod, users []*workload.Pod) bool {
 // else. It is empty for a consumer that nothing excuses. If it is not known what any failing
 // pod runs, that may be a revision that was not delivered, from which the record of the revision
 // before excused it as was. A pod that fails with what was delivered excuses, whatever the
-// pods do that it is to replace. One that hangs with it counts as rolling: that it hangs with the
-// revision as well proves nothing against that.
+// pods do that it is to replace.
 func Look(c Consumer, since time.Time, was revisions.Condition, now time.Time) revisions.Condition {
 	known := func(pod Pod) bool { return pod.Started || pod.StartedAfter(since) }
 	fails := slices.ContainsFunc(c.Pods, func(pod Pod) bool { return pod.Trouble != 0 && known(pod) })
@@ -180,8 +183,10 @@ func Look(c Consumer, since time.Time, was revisions.Condition, now time.Time) r
 		return revisions.Failing
 	case c.isInTrouble():
 		return was
-	case c.isRolling(), c.hangs(known, now):
+	case c.isRolling():
 		return revisions.Rolling
+	case c.hangs(known, now):
+		return revisions.Hanging
 	default:
 		return ""
 	}
@@ -193,8 +198,8 @@ func (c Consumer) isPartlyReady() bool {
 	return c.Workload != nil && c.Workload.Rollout.HasReplaced() && slices.ContainsFunc(c.Pods, ready)
 }
 
-// hangs reports whether no pod of c is ready, and one that is known to run what was delivered is
-// not for longer than any rollout takes.
+// hangs reports whether no pod of c is ready, although one that is known to run what was delivered
+// has been on its node for longer than any rollout takes.
 func (c Consumer) hangs(known func(Pod) bool, now time.Time) bool {
 	ready := func(pod Pod) bool { return pod.Readiness != workload.NotReady }
 	hangs := func(pod Pod) bool { return known(pod) && now.Sub(pod.BoundAt) > workload.RolloutTimeout }

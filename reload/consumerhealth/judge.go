@@ -65,6 +65,7 @@ func (in Input) excusesWith(evidence State) bool {
 // The reasons to wait that Headwater's restarts do not give.
 const (
 	reasonRolling = "Rolling"
+	reasonHanging = "NotReadyBefore"
 	reasonEdited  = "TemplateEdited"
 	reasonUnknown = "Unknown"
 	reasonRestart = "Restarting"
@@ -82,7 +83,7 @@ func Judge(c Consumer, past Past, in Input) (Result, Past) {
 	}
 	result := Result{Name: c.Name, Again: again}
 	switch {
-	case c.CreatedAt.After(in.Written): // after the stage opened, so that nothing is known of it
+	case c.CreatedAt.After(in.Written) && (reason == "" || !c.Replaces): // after the stage opened, so that nothing is known of it
 		result.State = Idle
 		if evidence := c.hasEvidence(in.AnyHealth); evidence != "" && reason == "" && !c.runsToCompletion() {
 			result.State = evidence
@@ -142,6 +143,8 @@ func (r *Result) waiting(c Consumer, in Input) {
 	switch blocker := c.blocker(); {
 	case in.Before == revisions.Rolling, in.Before == revisions.Partly:
 		r.Reason, r.Unclear = reasonRolling, true
+	case in.Before == revisions.Hanging:
+		r.Reason, r.Unclear = reasonHanging, true
 	case c.Workload != nil && c.Workload.EditedSince(in.Written):
 		r.Reason, r.Unclear = reasonEdited, true
 	case c.Waits != "":

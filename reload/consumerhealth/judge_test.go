@@ -220,16 +220,28 @@ func TestWhatAConsumerShowsOfTheRevision(t *testing.T) {
 	}
 }
 
-func TestWhoRanTheRevisionIsNotWaitedForAfterARepairOfTheClone(t *testing.T) {
+func TestAYoungPodCountsAgainstTheRevisionOnlyIfItReplacesAnother(t *testing.T) {
 	in := consumerhealth.Input{Recorded: written.Add(-time.Minute), Written: written, Now: now}
-	_, past := consumerhealth.Judge(web(with("a", started)), consumerhealth.Past{}, in)
-	crashedMeanwhile := web(with("a", started, crashed(3)))
-	is, _ := consumerhealth.Judge(crashedMeanwhile, past, in)
-	require.Equal(t, consumerhealth.Failing, is.State)
-	is, _ = consumerhealth.Judge(web(with("b", notReady)), past.AfterDrift(), in)
-	require.Equal(t, consumerhealth.Ran, is.State)
-	is, _ = consumerhealth.Judge(web(with("b", notReady)), consumerhealth.Past{}.AfterDrift(), in)
-	require.Equal(t, consumerhealth.Waiting, is.State)
+	young := func(replaces bool, change ...podChange) consumerhealth.Consumer {
+		c := web(with("a", append(change, started)...))
+		c.Workload, c.Excluded, c.Controller, c.Replaces, c.CreatedAt = nil, true, "operator", replaces, written.Add(time.Second)
+		return c
+	}
+	for sentence, test := range map[string]struct {
+		c    consumerhealth.Consumer
+		want consumerhealth.State
+	}{
+		"a new one fails":                  {young(false, notReady, waits("CrashLoopBackOff")), consumerhealth.Idle},
+		"one that replaces another fails":  {young(true, notReady, waits("CrashLoopBackOff")), consumerhealth.Failing},
+		"it is not ready yet":              {young(true, notReady), consumerhealth.Idle},
+		"it is ready":                      {young(true), consumerhealth.Ran},
+		"a new one that is ready does too": {young(false), consumerhealth.Ran},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			is, _ := consumerhealth.Judge(test.c, consumerhealth.Past{}, in)
+			require.Equal(t, test.want, is.State)
+		})
+	}
 }
 
 func TestARefreshProvesNothingInAStageThatRestarts(t *testing.T) {
@@ -266,7 +278,7 @@ func TestWhatExcusesAConsumerWhenItsStageOpens(t *testing.T) {
 		"a foreign rollout is complete":              {web(foreign, with("a")), ""},
 		"pods crashed long ago":                      {web(with("a", started, crashed(9))), ""},
 		"it is paused in the middle of one":          {web(foreign, rollout(func(r *workload.Rollout) { r.Paused, r.Available = true, 0 })), ""},
-		"it hangs for long with what was delivered":  {web(with("a", started, notReady)), revisions.Rolling},
+		"it hangs for long with what was delivered":  {web(with("a", started, notReady)), revisions.Hanging},
 		"it hangs, and it is not known with what":    {web(mounts, with("a", notReady, bound(0))), ""},
 		"it is not ready yet":                        {web(with("a", started, notReady, bound(55*time.Minute))), ""},
 		"it hangs beside one that is ready":          {web(with("a", started, notReady), with("b", started)), ""},

@@ -131,10 +131,6 @@ func (p Past) isRecovering(c Consumer) bool {
 	return false
 }
 
-// AfterDrift is what counts once the clone, which did not hold the revision for a while, does
-// so again: a reader that ran it is not waited for again.
-func (p Past) AfterDrift() Past { return Past{uid: p.uid, ran: p.ran} }
-
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -60,7 +60,7 @@ func TestVolumesShowARevisionOnceThatIsConfirmed(t *testing.T) {
 		"it was refreshed to something else":               {other, new(other), decide.KubeletSync + time.Second, true, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			require.Equal(t, test.want, decide.Shows(h, pod, test.stored, test.confirmed, volume, test.synced, written.Add(test.after)))
+			require.Equal(t, test.want, decide.Shows(h, pod, test.stored, test.confirmed, volume, test.synced))
 		})
 	}
 }

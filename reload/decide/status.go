@@ -89,14 +89,15 @@ func Carries(hasher *digest.Hasher, consumer types.UID, stamp string, c Input) b
 // Shows reports whether the volumes of a pod are known to show the current data of c: that
 // was recorded, and confirmed if confirmed is what the kubelet was asked for a second time,
 // or synced is true: this process knows the data for longer than KubeletSync.
-func Shows(hasher *digest.Hasher, pod *workload.Pod, stored string, confirmed *string, c Input, synced bool, now time.Time) bool {
-	if PodStatusOf(hasher, pod, stored, c, now) != Current {
+func Shows(hasher *digest.Hasher, pod *workload.Pod, stored string, confirmed *string, c Input, synced bool) bool {
+	if c.statusFor(spec.StepRefresh) != "" || !pod.Running() {
 		return false
 	}
 	known, _ := parseStored(hasher, stored)
-	_, recorded := known.entries[newEntry(c, newRefDigest(hasher, pod.UID, c.Reference)).id]
+	e := newEntry(c, newRefDigest(hasher, pod.UID, c.Reference))
+	sum, recorded := known.entries[e.id]
 	asked := recorded && (confirmed == nil || *confirmed == stored)
-	return asked || synced
+	return (asked || synced) && (!recorded || sum == e.sum(hasher))
 }
 
 // PodStatusOf says whether the volumes of a pod show the data of c. If nothing is

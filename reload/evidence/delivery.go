@@ -57,6 +57,8 @@ type place struct {
 	// sole says of each pod that uses an immutable clone whether kubelets cannot have
 	// served it an older one. It is nil until the pods were read for the first time.
 	sole map[types.UID]bool
+	// controllers are those of pods that were there before the clone held the revision.
+	controllers map[types.UID]bool
 	// again is when passing time may change the readers; zero if it does not.
 	again time.Time
 }
@@ -80,11 +82,25 @@ func (k *Keeper) refresh(key revisions.Key) {
 	case one.rule != rule:
 		k.dirtyAll(key)
 	}
-	one.rule, one.stored, one.digests = rule, stored, rule.AsCloned(stored.Digests)
-	one.keys = changedKeys(rule, stored, k.Revisions.History(key).Base())
+	one.rule, one.stored = rule, stored
+	k.content(key, one, rule.AsCloned(stored.Digests), changedKeys(rule, stored, k.Revisions.History(key).Base()))
 	if shown {
 		one.written = stored.Evidence // somebody else may have written it
 	}
+}
+
+// content notes what clones of the revision hold. What readers showed of other content counts no
+// more.
+func (k *Keeper) content(key revisions.Key, d *delivery, digests object.Digests, keys []string) {
+	if !slices.Equal(d.digests, digests) {
+		for _, place := range d.places {
+			place.past = map[string]consumerhealth.Past{}
+		}
+	}
+	if (d.keys == nil) != (keys == nil) || !slices.Equal(d.keys, keys) {
+		k.dirtyAll(key)
+	}
+	d.digests, d.keys = digests, keys
 }
 
 // changedKeys returns the keys of clones that the revision changes: those that were recorded, and
@@ -176,7 +192,7 @@ func (k *Keeper) stageOf(rule *spec.Rule, namespace string) (stage int, known bo
 // at returns the place in namespace.
 func (d *delivery) at(namespace string) *place {
 	if d.places[namespace] == nil {
-		d.places[namespace] = &place{past: map[string]consumerhealth.Past{}, before: map[string]revisions.Condition{}}
+		d.places[namespace] = &place{past: map[string]consumerhealth.Past{}, before: map[string]revisions.Condition{}, controllers: map[types.UID]bool{}}
 	}
 	return d.places[namespace]
 }

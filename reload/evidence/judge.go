@@ -49,8 +49,11 @@ func (k *Keeper) keep(ctx context.Context, key revisions.Key, d *delivery) (agai
 	if wait := d.wroteAt.Add(pace).Sub(k.Now()); wait > 0 && !awaited {
 		return loop.Sooner(again, wait), nil
 	}
+	if err := k.write(ctx, d, evidence, k.Now()); err != nil {
+		return again, err
+	}
 	d.spread = d.isSpread()
-	return again, k.write(ctx, d, evidence, k.Now())
+	return again, nil
 }
 
 // isSpread reports whether all clones of the stages that the revision has reached hold it. The
@@ -185,11 +188,20 @@ func (p *place) observe(clone *object.Digested, found *Found) {
 	}
 }
 
+// knows notes the controller of a consumer of a clone that does not hold the revision: further pods
+// of it are no new consumers.
+func (p *place) knows(c consumerhealth.Consumer) {
+	if c.Controller != "" {
+		p.controllers[c.Controller] = true
+	}
+}
+
 // judge judges the consumers of the place. One that was failing or rolling before and is
 // healthy leaves the record, as does one that is gone.
 func (p *place) judge(consumers []consumerhealth.Consumer, recorded time.Time, anyHealth bool, now time.Time) {
 	past, before := map[string]consumerhealth.Past{}, map[string]revisions.Condition{}
 	for _, c := range consumers {
+		c.Replaces = c.Controller != "" && p.controllers[c.Controller]
 		condition := p.before[c.Name]
 		healthy := consumerhealth.HasRecovered(c)
 		if p.holds {
@@ -203,7 +215,7 @@ func (p *place) judge(consumers []consumerhealth.Consumer, recorded time.Time, a
 				p.idle++
 			}
 		} else {
-			past[c.Name] = p.past[c.Name].AfterDrift()
+			p.knows(c)
 			if c.IsIdle() {
 				p.idle++
 			}
@@ -236,9 +248,11 @@ func (k *Keeper) before(key revisions.Key, d *delivery) (before map[string]revis
 		if err != nil || found.Unread {
 			return nil, false, err
 		}
-		d.at(namespace.Name).observe(clone, &found)
+		place := d.at(namespace.Name)
+		place.observe(clone, &found)
 		excused := k.excuses(d, history, clone)
 		for _, c := range found.Consumers {
+			place.knows(c)
 			if condition := excused(c); condition != "" {
 				before[c.Name] = condition
 			}

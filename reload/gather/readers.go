@@ -2,7 +2,6 @@ package gather
 
 import (
 	"slices"
-	"time"
 
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
@@ -139,8 +138,7 @@ func waitOf(s *decide.State) (reason string, paced bool) {
 	return string(s.Known.Waits), s.Known.Waits.IsOwnPace()
 }
 
-// podReader returns what is known of pod, which no workload restarts for clone. One that a
-// controller creates is no new consumer, however young it is.
+// podReader returns what is known of pod, which no workload restarts for clone.
 func (g *Gatherer) podReader(pod *workload.Pod, clone readClone) (found consumerhealth.Consumer, reads bool) {
 	read := readingOf(g.PodInputs(pod), clone.Ref(), clone.keys)
 	found = consumerhealth.Consumer{
@@ -148,8 +146,8 @@ func (g *Gatherer) podReader(pod *workload.Pod, clone readClone) (found consumer
 		LacksKey: slices.ContainsFunc(read.all, decide.Input.HasMissing),
 		Pods:     []consumerhealth.Pod{{Pod: pod, Started: pod.StartedAfter(clone.ChangedAt), Shows: g.shows(pod, read, clone.synced)}},
 	}
-	if pod.IsControlled() {
-		found.CreatedAt = time.Time{}
+	if pod.Controller != (workload.PodController{}) {
+		found.Controller = pod.Controller.Value().UID
 	}
 	return found, len(read.all) > 0
 }
@@ -166,7 +164,7 @@ func (g *Gatherer) shows(pod *workload.Pod, read readInputs, synced bool) bool {
 	}
 	stored := g.annotation(pod, mark.RefreshedFor)
 	for _, one := range read.refreshing {
-		if !decide.Shows(g.Hasher, pod, stored, confirmed, one, synced, g.Now) {
+		if !decide.Shows(g.Hasher, pod, stored, confirmed, one, synced) {
 			return false
 		}
 	}

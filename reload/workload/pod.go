@@ -28,9 +28,6 @@ func (p *Pod) Info() *kinds.Info { return kinds.Typed[kinds.KindPod] }
 // Relevant reports whether the pod consumes anything.
 func (p *Pod) Relevant() bool { return len(p.References) > 0 }
 
-// IsControlled reports whether a controller created the pod.
-func (p *Pod) IsControlled() bool { return p.Controller != PodController{} || p.OwnerKind != "" }
-
 // Running reports whether the pod has, or is about to have, volumes on a node.
 func (p *Pod) Running() bool {
 	return p.Bound && p.DeletionTimestamp == nil && p.Phase != corev1.PodSucceeded && p.Phase != corev1.PodFailed

@@ -50,11 +50,11 @@ func (w *work) advance(ctx context.Context) (bool, error) {
 	judged := delivery.Judge(w.rule.Stages, candidate, places, w.Process.Name())
 	before, elapsed := w.memory.of(w.key).judged.seen(candidate, began)
 	step := delivery.Advance(w.rule.Stages, candidate, judged, before, elapsed)
-	judgedNow := &judgement{candidate.Number, candidate.Stage, candidate.StageSince, began, step}
+	judgedNow := &judgement{candidate.Number, candidate.Stage, candidate.StageSince, w.now(), step}
 	w.memory.change(w.key, func(r *remembered) { r.judged = judgedNow })
 	w.pace.judged(w.now().Sub(began))
 	if step.Left > 0 {
-		w.queue.After(w.key, min(max(judgeDelay, step.Left), max(observeInterval, w.pace.delay())))
+		w.queue.After(w.key, min(max(judgeDelay, step.Left), observeInterval))
 	}
 	next, reports := delivery.Apply(w.rule.Stages, *candidate, step, w.rule.Delivery.OnFailure, w.now())
 	if err := w.update(ctx, next); err != nil {

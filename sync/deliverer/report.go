@@ -2,6 +2,7 @@ package deliverer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -80,7 +81,7 @@ func (w *work) reportStep(before, after revisions.Revision, step delivery.Step) 
 		w.report(stageDone, "Deliver", note, false)
 	case delivery.Passed:
 		note := fmt.Sprintf("revision %d passed every stage", before.Number)
-		if step.Unread {
+		if step.Unread && !slices.ContainsFunc(before.Evidence.Stages, func(s revisions.StageEvidence) bool { return s.Ran+s.Refreshed > 0 }) {
 			note += unread
 		}
 		w.report(delivered, "Deliver", note, false)

@@ -116,8 +116,8 @@ func historyRow(source string, r rulestatus.Revision) []string {
 	}
 	evidence := none
 	if e := r.Evidence; e != nil {
-		evidence = fmt.Sprintf("%d ran it, %d refreshed, %d waiting, %d failing, %d idle, %d failed or rolled before",
-			e.Ran, e.Refreshed, e.Waiting, e.Failing, e.Idle, e.Before)
+		evidence = fmt.Sprintf("%d ran it, %d refreshed, %d waiting, %d failing, %d idle, %d excused",
+			e.Ran, e.Refreshed, e.Waiting, e.Failing, e.Idle, e.Excused)
 	}
 	return []string{
 		source, strconv.Itoa(r.Number), duration.HumanDuration(time.Since(r.Recorded.Time)), cmp.Or(r.EditedBy, none),

@@ -66,7 +66,7 @@ func TestAHistoryIsATable(t *testing.T) {
 	at := metav1.NewTime(time.Now().Add(-time.Hour))
 	history := History{Rule: "one", MoreSources: 3, Sources: []rulestatus.SourceHistory{{
 		Source: "Secret/src/shared", MoreRevisions: 1, Revisions: []rulestatus.Revision{
-			{Number: 3, Recorded: at, EditedBy: "kubectl", Verdict: "Delivering", Stage: "canary", Reason: "an approval", Paused: "by olga", Clones: 2, Evidence: &rulestatus.Evidence{Ran: 2, Idle: 1, Before: 3}},
+			{Number: 3, Recorded: at, EditedBy: "kubectl", Verdict: "Delivering", Stage: "canary", Reason: "an approval", Paused: "by olga", Clones: 2, Evidence: &rulestatus.Evidence{Ran: 2, Idle: 1, Excused: 3}},
 			{Number: 2, Recorded: at, Verdict: "Delivered", Pinned: "by olga"},
 		},
 	}}}
@@ -75,5 +75,5 @@ Secret/src/shared +3 +60m +kubectl +Delivering +canary +2 +an approval; paused b
 Secret/src/shared +2 +60m +- +Delivered +- +0 +rolled back to it by olga *$
 
 not listed: 1 older revision of Secret/src/shared, 3 sources$`, shown(t, history, output.Table))
-	require.Contains(t, shown(t, history, output.Wide), "2 ran it, 0 refreshed, 0 waiting, 0 failing, 1 idle, 3 failed or rolled before")
+	require.Contains(t, shown(t, history, output.Wide), "2 ran it, 0 refreshed, 0 waiting, 0 failing, 1 idle, 3 excused")
 }
