@@ -10,7 +10,8 @@ const (
 	// patience is how long a call may take before another worker takes its place. An API server
 	// that calls webhooks which answer takes a fraction of that.
 	patience = 300 * time.Millisecond
-	// slowPerWorker is how many calls of slow groups may be under way for each worker.
+	// slowPerWorker is how many calls of slow groups may be under way for each worker. Each takes
+	// a seat of the API server's priority level, too.
 	slowPerWorker = 4
 	// slowRetry is when to try a key again for which there was no place among them.
 	slowRetry = time.Second

@@ -86,6 +86,14 @@ func TestASlowGroupHasNoMoreCallsThanItsShare(t *testing.T) {
 	require.Equal(t, slowPerWorker, most)
 }
 
+func TestSoManyCallsMayBeSlowAndNoMore(t *testing.T) {
+	s, replaced := newSlowness(1), 0
+	for i := range slowPerWorker + 3 {
+		s.begin(fmt.Sprint(i)).outlasts(func() { replaced++ })
+	}
+	require.Equal(t, slowPerWorker, replaced)
+}
+
 func TestAGroupThatIsQuickAgainIsSlowNoMore(t *testing.T) {
 	s := newSlowness(1)
 	slow, replaced := s.begin("a"), 0

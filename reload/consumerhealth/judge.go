@@ -62,6 +62,19 @@ func (in Input) excusesWith(evidence State) bool {
 	return in.AnyHealth || in.Before == revisions.Partly && evidence != ""
 }
 
+// excuse returns why the consumer may not be ready for another cause than the revision; empty if
+// nothing says so.
+func (in Input) excuse() string {
+	switch in.Before {
+	case revisions.Rolling, revisions.Partly:
+		return reasonRolling
+	case revisions.Hanging:
+		return reasonHanging
+	default:
+		return ""
+	}
+}
+
 // The reasons to wait that Headwater's restarts do not give.
 const (
 	reasonRolling = "Rolling"
@@ -83,7 +96,7 @@ func Judge(c Consumer, past Past, in Input) (Result, Past) {
 	}
 	result := Result{Name: c.Name, Again: again}
 	switch {
-	case c.CreatedAt.After(in.Written) && (reason == "" || !c.Replaces): // after the stage opened, so that nothing is known of it
+	case c.isNew(in.Written, reason): // so that nothing is known of it
 		result.State = Idle
 		if evidence := c.hasEvidence(in.AnyHealth); evidence != "" && reason == "" && !c.runsToCompletion() {
 			result.State = evidence
@@ -95,6 +108,12 @@ func Judge(c Consumer, past Past, in Input) (Result, Past) {
 	}
 	result.Fails = judged && result.isUnblamed(in) && (reason != "" || c.isInTrouble())
 	return result, past
+}
+
+// isNew reports whether c was created after the stage opened. If it fails, one that replaces another
+// is not.
+func (c Consumer) isNew(written time.Time, reason string) bool {
+	return c.CreatedAt.After(written) && (reason == "" || !c.Replaces)
 }
 
 // isUnblamed reports whether a pod that fails counts neither against the revision nor as one
@@ -140,11 +159,9 @@ func (r *Result) failing(c Consumer, in Input, pod, reason string) {
 // waiting completes r for a consumer that does not run the revision yet.
 func (r *Result) waiting(c Consumer, in Input) {
 	r.State, r.Paced, r.Unclear = Waiting, c.Paced, !c.Paced && !c.isTested()
-	switch blocker := c.blocker(); {
-	case in.Before == revisions.Rolling, in.Before == revisions.Partly:
-		r.Reason, r.Unclear = reasonRolling, true
-	case in.Before == revisions.Hanging:
-		r.Reason, r.Unclear = reasonHanging, true
+	switch blocker, excuse := c.blocker(), in.excuse(); {
+	case excuse != "":
+		r.Reason, r.Unclear = excuse, true
 	case c.Workload != nil && c.Workload.EditedSince(in.Written):
 		r.Reason, r.Unclear = reasonEdited, true
 	case c.Waits != "":

@@ -39,30 +39,6 @@ type delivery struct {
 	spread bool
 }
 
-// place is a namespace with a clone.
-type place struct {
-	stage int
-	// holds is true if the clone has the content of the revision, since written.
-	holds   bool
-	written time.Time
-	// seen is when the clone's data was last written, by the API server's clock, and seenAt when
-	// this process first saw that.
-	seen, seenAt time.Time
-	// before are the consumers that were failing or rolling when the stage opened.
-	before map[string]revisions.Condition
-	// readers are those of a clone that holds the revision. count and idle count all.
-	readers     []consumerhealth.Result
-	count, idle int
-	past        map[string]consumerhealth.Past
-	// sole says of each pod that uses an immutable clone whether kubelets cannot have
-	// served it an older one. It is nil until the pods were read for the first time.
-	sole map[types.UID]bool
-	// controllers are those of pods that were there before the clone held the revision.
-	controllers map[types.UID]bool
-	// again is when passing time may change the readers; zero if it does not.
-	again time.Time
-}
-
 // refresh begins, updates or ends the delivery of key.
 func (k *Keeper) refresh(key revisions.Key) {
 	rule, inForce := k.Rules.Load().Named(key.Rule)
@@ -247,23 +223,6 @@ func (d *delivery) evidence(by, upTo string, now time.Time) revisions.Evidence {
 
 // needsLook reports whether the stage of d has yet to be opened.
 func (d *delivery) needsLook() bool { return d.looked != d.stored.Stage }
-
-// isBroken reports whether a reader fails without counting against the revision, and none
-// shows that it works there.
-func (p *place) isBroken() bool {
-	return slices.ContainsFunc(p.readers, func(r consumerhealth.Result) bool { return r.Fails }) &&
-		!slices.ContainsFunc(p.readers, consumerhealth.Result.HasEvidence)
-}
-
-// bad returns the readers that fail or are waited for.
-func (p *place) bad() (bad []consumerhealth.Result) {
-	for _, r := range p.readers {
-		if r.State == consumerhealth.Failing || r.State == consumerhealth.Waiting {
-			bad = append(bad, r)
-		}
-	}
-	return bad
-}
 
 func isWaiting(r consumerhealth.Result) bool { return r.State == consumerhealth.Waiting }
 

@@ -21,7 +21,6 @@ import (
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/stages"
 	"github.com/headwater-k8s/headwater/reload/consumerhealth"
-	"github.com/headwater-k8s/headwater/reload/decide"
 )
 
 // keep brings one record up to date. again is when passing time may change it; zero if it
@@ -155,79 +154,6 @@ func (k *Keeper) judgeIn(key revisions.Key, d *delivery, namespace string) (read
 	}
 	place.judge(found.Consumers, d.stored.CreationTimestamp.Time, d.rule.Stages.Gate.Consumers == stages.GateRestarted, k.Now())
 	return true, nil
-}
-
-// sees notes since when this process knows the data of the clone: its own clock may be ahead of
-// the API server's, which dates the data.
-func (p *place) sees(clone *object.Digested, now time.Time) {
-	if p.seenAt.IsZero() || !clone.ChangedAt.Equal(p.seen) {
-		p.seen, p.seenAt = clone.ChangedAt, now
-	}
-}
-
-func (p *place) isSynced(now time.Time) bool { return now.Sub(p.seenAt) > decide.KubeletSync }
-
-// observe notes which pods can have an older copy of an immutable clone, and takes back
-// that they started with it.
-func (p *place) observe(clone *object.Digested, found *Found) {
-	if !clone.Immutable {
-		return
-	}
-	sole := map[types.UID]bool{}
-	for _, pod := range found.Users {
-		was, known := p.sole[pod.UID]
-		// What was there before the first look may have had older neighbours.
-		sole[pod.UID] = known && was || !known && p.sole != nil && consumerhealth.IsSole(pod, found.Users)
-	}
-	p.sole = sole
-	for i := range found.Consumers {
-		pods := found.Consumers[i].Pods
-		for j := range pods {
-			pods[j].Started = pods[j].Started && sole[pods[j].UID]
-		}
-	}
-}
-
-// knows notes the controller of a consumer of a clone that does not hold the revision: further pods
-// of it are no new consumers.
-func (p *place) knows(c consumerhealth.Consumer) {
-	if c.Controller != "" {
-		p.controllers[c.Controller] = true
-	}
-}
-
-// judge judges the consumers of the place. One that was failing or rolling before and is
-// healthy leaves the record, as does one that is gone.
-func (p *place) judge(consumers []consumerhealth.Consumer, recorded time.Time, anyHealth bool, now time.Time) {
-	past, before := map[string]consumerhealth.Past{}, map[string]revisions.Condition{}
-	for _, c := range consumers {
-		c.Replaces = c.Controller != "" && p.controllers[c.Controller]
-		condition := p.before[c.Name]
-		healthy := consumerhealth.HasRecovered(c)
-		if p.holds {
-			result, next := consumerhealth.Judge(c, p.past[c.Name], consumerhealth.Input{Recorded: recorded, Written: p.written, Before: condition, AnyHealth: anyHealth, Now: now})
-			past[c.Name], healthy = next, result.HasEvidence() && (condition != revisions.Partly || healthy)
-			p.readers = append(p.readers, result)
-			if !result.Again.IsZero() && (p.again.IsZero() || result.Again.Before(p.again)) {
-				p.again = result.Again
-			}
-			if result.State == consumerhealth.Idle {
-				p.idle++
-			}
-		} else {
-			p.knows(c)
-			if c.IsIdle() {
-				p.idle++
-			}
-		}
-		if condition != "" && !healthy {
-			before[c.Name] = condition
-		}
-	}
-	p.past, p.before = past, before
-	if synced := p.seenAt.Add(decide.KubeletSync + 1); slices.ContainsFunc(p.readers, isWaiting) && synced.After(now) && (p.again.IsZero() || synced.Before(p.again)) {
-		p.again = synced
-	}
 }
 
 // before returns what fails or rolls in the namespaces that look is about. read is false
