@@ -62,6 +62,17 @@ func (w *world) standing(ctx context.Context, c consumer) (standing, error) {
 		return standing{rollouts: before}, err
 	}
 	deployments := w.admin.AppsV1().Deployments(c.namespace)
+	// What is stripped of its baseline in the middle of a rollout is restarted once more, rightly.
+	err = until(ctx, func(ctx context.Context) error {
+		live, err := deployments.Get(ctx, c.name(), metav1.GetOptions{})
+		if err == nil && live.Status.ObservedGeneration < live.Generation {
+			err = errors.New("its controller has not seen the last rollout")
+		}
+		return err
+	})
+	if err != nil {
+		return standing{}, err
+	}
 	_, err = deployments.Patch(ctx, c.name(), types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, mark.Baseline), metav1.PatchOptions{})
 	if err != nil {
 		return standing{}, err
