@@ -5,8 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"gotest.tools/gotestsum/testjson"
 )
 
 // runsIn runs the tests of a folder of testdata, and returns what is in the files of results.
@@ -56,6 +58,24 @@ func TestWhatCouldNotTellIsKeptAndIsNoFailure(t *testing.T) {
 	require.Empty(t, failed)
 	require.Contains(t, inconclusive, "TestLate: the machine was late by 3s")
 	require.NotContains(t, inconclusive, "TestLeftOut")
+}
+
+func TestATestThatWaitsForOthersIsNotCalledRunning(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out, 2, false)
+	happens := func(test string, actions ...testjson.Action) {
+		for _, action := range actions {
+			require.NoError(t, p.Event(testjson.TestEvent{Package: module + "sync", Test: test, Action: action}, nil))
+		}
+	}
+	happens("TestWaits", testjson.ActionRun, testjson.ActionPause)
+	happens("TestGoesOn", testjson.ActionRun, testjson.ActionPause, testjson.ActionCont)
+	p.said = time.Now().Add(-quiet)
+	happens("TestBegins", testjson.ActionRun)
+	require.Contains(t, out.String(), "running")
+	require.Contains(t, out.String(), "TestGoesOn")
+	require.Contains(t, out.String(), "TestBegins")
+	require.NotContains(t, out.String(), "TestWaits")
 }
 
 func TestTheCommandRunsATestTheWayItRan(t *testing.T) {

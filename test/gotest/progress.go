@@ -20,7 +20,7 @@ type progress struct {
 	total, ended int
 	verbose      bool
 	began, said  time.Time
-	// running are the tests that have begun and not ended, as PACKAGE TEST.
+	// running are the tests that run, as PACKAGE TEST; not those that wait for others to end.
 	running map[string]bool
 	// inconclusive are the tests that could not tell, with what they said.
 	inconclusive []string
@@ -47,8 +47,10 @@ func (p *progress) Event(e testjson.TestEvent, _ *testjson.Execution) error {
 		return p.say("%-4s %s  %.1f s  (%d of %d packages)\n", word(e.Action), pkg, e.Elapsed, p.ended, p.total)
 	case strings.Contains(e.Test, "/") || e.Test == "":
 		return nil
-	case e.Action == testjson.ActionRun:
+	case e.Action == testjson.ActionRun, e.Action == testjson.ActionCont:
 		p.running[pkg+" "+e.Test] = true
+	case e.Action == testjson.ActionPause:
+		delete(p.running, pkg+" "+e.Test)
 	case e.Action.IsTerminal():
 		delete(p.running, pkg+" "+e.Test)
 		if e.Action == testjson.ActionFail {
