@@ -84,15 +84,14 @@ func newController(p params, consumers *gather.Consumers, metrics *report.Metric
 	c.unrestartable = &unrestartable.Reporter{Reporter: c.report, Gatherer: c.gatherer, Jobs: p.Clients.Typed.BatchV1()}
 	c.evidence = (&evidence.Keeper{
 		Caches: p.Caches, Revisions: p.Revisions, Process: p.Process, Client: p.Clients.Metadata, Rules: p.Rules, Find: c.readersOf,
-		Lost: c.unwatched, Log: p.Log.Named("evidence"), Now: now,
+		Lost: c.cannotRead, Log: p.Log.Named("evidence"), Now: now,
 	}).Init()
 	return c
 }
 
-// unwatched returns a resource of consumers that has not been watched for so long; empty if
-// there is none.
-func (c *controller) unwatched(after time.Duration) string {
-	return c.clients.Watches.Lost(c.consumers.Resources(c.clients.Scope), after)
+// cannotRead says which consumers have not been watched for so long; nil if all are.
+func (c *controller) cannotRead(after time.Duration) *kube.Loss {
+	return c.clients.Watches.Lost(c.consumers.Cached(c.clients.Scope), after)
 }
 
 // look returns a view of the caches, by the rules and settings of now.

@@ -106,11 +106,11 @@ func newFields(p params, definitions *informers.View[*informers.Definition], c *
 
 func newResult(p params, c *controller, s *fields.Controller) result {
 	return result{
-		View: &View{c.memory, c.started.Watch, &c.passed, func(after time.Duration) string {
+		View: &View{c.memory, c.started.Watch, &c.passed, func(after time.Duration) *kube.Loss {
 			if !p.needed() {
-				return ""
+				return nil
 			}
-			return c.unwatched(after)
+			return c.cannotRead(after)
 		}},
 		Restarts:    leader.Runnable{Name: "reload", Run: c.run},
 		Fields:      leader.Runnable{Name: "reload-targets", Run: s.Run},
@@ -124,14 +124,13 @@ type View struct {
 	memory  *track.Memory
 	started *track.RolloutWatch
 	passed  *atomic.Bool
-	// unwatched is that of the controller, if anything is reloaded.
-	unwatched func(after time.Duration) string
+	// cannotRead is that of the controller, if anything is reloaded.
+	cannotRead func(after time.Duration) *kube.Loss
 }
 
-// Unwatched returns a resource of consumers that has not been watched for so long; empty if
-// there is none, or if nothing is reloaded. Resources that never were count from the first
-// call.
-func (v *View) Unwatched(after time.Duration) string { return v.unwatched(after) }
+// CannotRead says which consumers have not been watched for so long; nil if all are, or nothing
+// is reloaded. For those that never were, the time counts from the first call.
+func (v *View) CannotRead(after time.Duration) *kube.Loss { return v.cannotRead(after) }
 
 // Settled reports whether every consumer was reconciled since this process leads: what
 // it knows of waiting restarts is then complete.

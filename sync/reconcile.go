@@ -21,6 +21,10 @@ import (
 // watch event normally arrives first.
 const staleRetry = time.Second
 
+// blindRetry is the delay before a key is reconciled again that waits until the API server lets
+// Headwater read what the write depends on.
+const blindRetry = 5 * time.Second
+
 // maxWait bounds one wait for the time at which a decision changes: the clock may be set.
 const maxWait = time.Hour
 
@@ -37,7 +41,12 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if err != nil {
 		return err
 	}
-	decision, ruled, err := c.underGuard(ctx, state, c.decide(state))
+	planned := c.decide(state)
+	if planned.Writes() && c.isBlind(state) {
+		c.queue.After(target, blindRetry)
+		return nil
+	}
+	decision, ruled, err := c.underGuard(ctx, state, planned)
 	if err != nil || !ruled {
 		return err
 	}
@@ -56,6 +65,19 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	}
 	c.record(ctx, outcome)
 	return err
+}
+
+// isBlind reports whether something that the target's clone depends on has not been read for so
+// long that state may be old.
+func (c *controller) isBlind(state plan.State) bool {
+	source := object.Ref{}
+	if len(state.Candidates) > 0 {
+		source = state.Candidates[0].Ref
+	} else if state.Clone != nil {
+		marks, _ := mark.Of(state.Clone)
+		source = marks.Source
+	}
+	return c.Caches.CannotRead(state.Target.Kind, source.Namespace) != nil
 }
 
 // decide returns what is to be done in state.

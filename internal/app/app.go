@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -98,6 +96,7 @@ func core(settings Settings, begins *Started, clients *kube.Clients, logger *zap
 			fx.Annotate(newBoot, fx.ResultTags(``, `group:"checks"`)),
 			newFeed,
 			newObserver,
+			fx.Annotate(newLosses, fx.ResultTags(``, ofReplica)),
 			fx.Annotate(newKeeper, fx.ResultTags(``, ofLeader)),
 			newPage,
 			newServer,
@@ -133,35 +132,21 @@ func newFlapping(leads *leader.Leader, e *events.Recorder, s Settings) leader.Ru
 
 // newKeeper has the leader keep a RuleStatus for each rule.
 func newKeeper(
-	c *kube.Clients, r *reloader, s *sync.View, p *protect.View, reloads *reload.View, e *events.Recorder, leads *leader.Leader, registry *prometheus.Registry, l *zap.Logger,
+	c *kube.Clients, r *reloader, s *sync.View, p *protect.View, reloads *reload.View, lost *losses, e *events.Recorder, leads *leader.Leader, registry *prometheus.Registry, l *zap.Logger,
 ) (*keeper.Keeper, leader.Runnable) {
-	unread := func() string { return reloads.Unwatched(unwatchedAfter) }
 	k := keeper.New(c.Dynamic, facts.Source{
 		Sync: s, Protect: p, Reload: reloads, SyncRules: r.in.Sync, ProtectRules: r.in.Protect, ReloadRules: r.in.Reload,
 		Revision:    func() string { return r.in.Kept.inForce.Load().Revision },
 		Refused:     func() rulestatus.Refusal { return cmp.Or(r.refused(), r.in.Kept.refusal()) },
-		NotCompared: r.isNotCompared, Unwatched: func() string { return unwatched(c) }, Unread: unread, Changes: r.changes.Load, Why: reasonToWait,
+		NotCompared: r.isNotCompared, CannotRead: lost.of, CannotReadConsumers: lost.ofConsumers, Changes: r.changes.Load, Why: reasonToWait,
 	}, e, clock.RealClock{}, l)
-	k.Lost = func() bool { return c.Watches.Lost([]string{rulestatus.Resource}, unwatchedAfter) != "" }
+	k.Lost = func() bool { return c.Watches.Lost([]string{rulestatus.Resource}, informers.CannotReadAfter) != nil }
 	leads.Doubt = k.Doubt
 	registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "headwater_unwatched", Help: "1 while namespaces, Secrets, ConfigMaps or consumers have not been watched for more than a minute, so that changes of them are not seen.",
-		}, func() float64 { return float64(min(len(unwatched(c)+unread()), 1)) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "headwater_rulestatus_doubtful", Help: "1 while this replica leads and cannot watch or write RuleStatuses, so that they may be old.",
 		}, func() float64 { return float64(min(len(k.Doubt()), 1)) }))
 	return k, leader.Runnable{Name: "rule statuses", Run: k.Run}
-}
-
-// unwatchedAfter is how long a watch may be missing: a broken one is tried again sooner.
-const unwatchedAfter = time.Minute
-
-// unwatched returns a resource that sync reads and that has not been watched for so long;
-// empty if there is none.
-func unwatched(c *kube.Clients) string {
-	read := slices.DeleteFunc([]string{"namespaces", "secrets", "configmaps"}, func(resource string) bool { return !c.Scope.Reads(resource) })
-	return c.Watches.Lost(read, unwatchedAfter)
 }
 
 func newRegistry(clients *kube.Clients) *prometheus.Registry {

@@ -145,7 +145,7 @@ func TestAConfigurationThatCannotBeStoredIsReported(t *testing.T) {
 				kept, _ := newLastValid(&kube.Clients{Typed: client}, testSettings(), full, zap.NewNop())
 				_, _ = kept.keep(t.Context())
 				require.Empty(t, kept.refusal(), "it may be for a moment")
-				<-time.After(unwatchedAfter)
+				<-time.After(notStoredAfter)
 				if test.refused {
 					_, _ = kept.keep(t.Context())
 					require.Equal(t, "NotStored", kept.refusal().Reason)

@@ -101,11 +101,14 @@ func (k *lastValid) write(ctx context.Context, stored *corev1.Secret) error {
 	return kube.PutSecret(ctx, k.client, stored, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{config.ConfigMapKey: k.inForce.Load().Text}})
 }
 
+// notStoredAfter is how long the configuration may not be stored until that is told.
+const notStoredAfter = time.Minute
+
 // refusal says that the configuration in force has not been stored for longer than an API
 // server that restarts takes; empty if it is.
 func (k *lastValid) refusal() rulestatus.Refusal {
 	failing := k.failing.Load()
-	if failing == nil || time.Since(failing.since) < unwatchedAfter {
+	if failing == nil || time.Since(failing.since) < notStoredAfter {
 		return rulestatus.Refusal{}
 	}
 	return rulestatus.Refusal{

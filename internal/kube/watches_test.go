@@ -1,50 +1,149 @@
 package kube
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestAWatchIsLostOnlyAfterSomeTimeWithoutOne(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}))
-	t.Cleanup(server.Close)
-	now := time.Unix(0, 0).Add(time.Hour)
-	watches := newWatches()
-	watches.now = func() time.Time { return now }
-	client := http.Client{Transport: watchingTransport{http.DefaultTransport, watches}}
-	watch := func() *http.Response {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/v1/pods?watch=true", http.NoBody)
-		require.NoError(t, err)
-		response, err := client.Do(request)
-		require.NoError(t, err)
-		return response
-	}
-	pods := []string{"pods"}
-	require.Empty(t, watches.Lost(pods, time.Second))
-	now = now.Add(time.Second)
-	require.Equal(t, "pods", watches.Lost(pods, time.Second), "it was never watched")
-	require.Empty(t, (*Watches)(nil).Lost(pods, 0), "there is no connection")
+const pods = "pods"
 
-	first, second := watch(), watch()
-	require.Empty(t, watches.Lost(pods, 0))
-	require.NoError(t, first.Body.Close())
-	require.Empty(t, watches.Lost(pods, 0), "another one is open")
-	server.CloseClientConnections()
-	_, err := second.Body.Read(make([]byte, 1))
+// watching is a server with Watches that follow what it answers.
+type watching struct {
+	*testing.T
+
+	server  *httptest.Server
+	watches *Watches
+	now     time.Time
+	// status and body are what it answers; a watch stays open if status is OK.
+	status int
+	body   string
+}
+
+func newWatching(t *testing.T) *watching {
+	w := &watching{T: t, watches: newWatches(), now: time.Unix(0, 0).Add(time.Hour), status: http.StatusOK}
+	w.server = httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		answer.Header().Set("Content-Type", "application/json")
+		answer.WriteHeader(w.status)
+		_, _ = answer.Write([]byte(w.body))
+		if w.status == http.StatusOK {
+			answer.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(w.server.Close)
+	w.watches.now = func() time.Time { return w.now }
+	return w
+}
+
+// watch sends a request that fills the cache of pods, and returns the body of the answer.
+func (w *watching) watch() io.ReadCloser {
+	w.Helper()
+	request, err := http.NewRequestWithContext(Reading(w.Context(), pods), http.MethodGet, w.server.URL+"/api/v1/namespaces/a/pods?watch=true", http.NoBody)
+	require.NoError(w, err)
+	client := http.Client{Transport: watchingTransport{http.DefaultTransport, w.watches}}
+	response, err := client.Do(request)
+	require.NoError(w, err)
+	w.Cleanup(func() { _ = response.Body.Close() })
+	return response.Body
+}
+
+func (w *watching) passes(d time.Duration) { w.now = w.now.Add(d) }
+
+func (w *watching) lost() *Loss { return w.watches.Lost([]string{pods}, 10*time.Second) }
+
+func TestACacheIsLostOnlyAfterSomeTimeWithoutAWatch(t *testing.T) {
+	w := newWatching(t)
+	require.Nil(t, w.lost())
+	began := w.now
+	w.passes(10 * time.Second)
+	require.Equal(t, &Loss{Cache: pods, Resource: pods, Since: began}, w.lost(), "it was never watched")
+	require.Nil(t, (*Watches)(nil).Lost([]string{pods}, 0), "there is no connection")
+
+	first, second := w.watch(), w.watch()
+	w.passes(steadyAfter)
+	require.Nil(t, w.lost())
+	require.NoError(t, first.Close())
+	w.passes(time.Minute)
+	require.Nil(t, w.lost(), "another one is open")
+	ended := w.now
+	w.server.CloseClientConnections()
+	_, err := second.Read(make([]byte, 1))
 	require.Error(t, err)
-	require.Empty(t, watches.Lost(pods, time.Second))
-	now = now.Add(time.Second)
-	require.Equal(t, "pods", watches.Lost(pods, time.Second))
-	require.NoError(t, second.Body.Close(), "the same end counts once")
-	third := watch()
-	require.Empty(t, watches.Lost(pods, time.Second))
-	require.NoError(t, third.Body.Close())
+	w.passes(9 * time.Second)
+	require.Nil(t, w.lost())
+	require.NoError(t, second.Close(), "the same end counts once")
+	w.passes(time.Second)
+	require.Equal(t, ended, w.lost().Since)
+	w.watch()
+	w.passes(steadyAfter)
+	require.Nil(t, w.lost())
+}
+
+func TestAWatchThatEndsAtOnceEachTimeIsLost(t *testing.T) {
+	w := newWatching(t)
+	require.Nil(t, w.lost())
+	for range 10 {
+		body := w.watch()
+		w.passes(steadyAfter / 2)
+		require.NoError(t, body.Close())
+	}
+	require.NotNil(t, w.lost())
+	w.watch()
+	require.NotNil(t, w.lost(), "nobody knows yet that this one stays")
+	w.passes(steadyAfter)
+	require.Nil(t, w.lost())
+}
+
+func TestALossSaysWhy(t *testing.T) {
+	status := func(code, message string) string {
+		return `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"` + message + `","code":` + code + `}`
+	}
+	for what, test := range map[string]struct {
+		status     int
+		body, want string
+	}{
+		"a right is missing":           {http.StatusForbidden, status("403", "pods is forbidden"), "the API server answers 403 Forbidden: pods is forbidden"},
+		"its cache is not filled":      {http.StatusTooManyRequests, status("429", "storage is (re)initializing: hunter2"), "429 Too Many Requests"},
+		"an object cannot be read":     {http.StatusInternalServerError, status("500", "Object 'Kind' is missing in 'hunter2'"), "the API server answers 500 Internal Server Error"},
+		"a proxy answers in its place": {http.StatusBadGateway, "<html>", "the API server answers 502 Bad Gateway"},
+		"a very long answer":           {http.StatusForbidden, status("403", strings.Repeat("x", 4000)), "403 Forbidden: xxx"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWatching(t)
+			w.status, w.body = test.status, test.body
+			require.Nil(t, w.lost())
+			read, err := io.ReadAll(w.watch())
+			require.NoError(t, err)
+			require.Equal(t, test.body, string(read), "client-go reads it, too")
+			w.passes(time.Minute)
+			loss := w.lost()
+			require.Contains(t, loss.Why, test.want)
+			require.NotContains(t, loss.String(), "hunter2")
+			require.LessOrEqual(t, len(loss.Why), maxWhy+len("…"))
+			require.Contains(t, loss.String(), "pods since 1970-01-01T01:00:00Z")
+		})
+	}
+}
+
+func TestALossWithoutAnAnswerSaysSo(t *testing.T) {
+	w := newWatching(t)
+	require.Nil(t, w.lost())
+	w.passes(time.Minute)
+	require.Contains(t, w.lost().String(), "the API server does not answer")
+
+	w.server.Close()
+	request, err := http.NewRequestWithContext(Reading(t.Context(), pods), http.MethodGet, w.server.URL+"/api/v1/pods", http.NoBody)
+	require.NoError(t, err)
+	response, err := watchingTransport{http.DefaultTransport, w.watches}.RoundTrip(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	require.Error(t, err)
+	require.Contains(t, w.lost().String(), "connection refused")
 }

@@ -112,7 +112,7 @@ func wasStalledBy(before *Status, reason string) bool {
 	return last != nil && last.Status == metav1.ConditionTrue && last.Reason == reason
 }
 
-// summarized returns the condition Ready and, if it is false, Stalled or Reconciling:
+// summarized returns the condition Ready and, if it is not true, Stalled or Reconciling:
 // the first finding that needs a person explains it, or else the first that is not
 // fine.
 func summarized(all []finding, f *Facts) []finding {
@@ -131,8 +131,12 @@ func summarized(all []finding, f *Facts) []finding {
 		return []finding{found(Ready, metav1.ConditionTrue, readyReason(f), message, fine)}
 	}
 	why := all[worst]
+	status := metav1.ConditionFalse
+	if why.Reason == CannotRead {
+		status = why.Status
+	}
 	return []finding{
-		found(Ready, metav1.ConditionFalse, why.Reason, why.Message, fine),
+		found(Ready, status, why.Reason, why.Message, fine),
 		found(abnormal, metav1.ConditionTrue, why.Reason, why.Message, fine),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -78,8 +79,8 @@ func TestReadySaysWhyARuleIsNot(t *testing.T) {
 		"a write has just failed":                 {func(f *Facts) { f.Clones = clones(clone("a", survey.Failed, "quota")) }, "Failed", Reconciling},
 		"there is nothing to clone to":            {func(f *Facts) { f.Clones = clones() }, "Ready", ""},
 		"a source is missing since now":           {func(f *Facts) { f.Missing = "no source" }, "SourceMissing", Reconciling},
-		"sources are not watched":                 {func(f *Facts) { f.Missing, f.Unwatched = "no source", "secrets" }, "NotWatched", Stalled},
-		"consumers are not watched":               {func(f *Facts) { f.Reloads, f.Unread = true, "pods" }, "NotWatched", Stalled},
+		"sources cannot be read":                  {func(f *Facts) { f.Missing, f.CannotRead = "no source", &kube.Loss{} }, CannotRead, Stalled},
+		"consumers cannot be read":                {func(f *Facts) { f.Reloads, f.CannotReadConsumers = true, &kube.Loss{} }, CannotRead, Stalled},
 		"a changed configuration is not valid":    {func(f *Facts) { f.Refused = Refusal{Reason: "Invalid", Message: "line 3"} }, "Invalid", Stalled},
 		"changes are not denied":                  {func(f *Facts) { f.Protection.Verified = false }, "NotVerified", Stalled},
 		"nobody has tried the protection":         {func(f *Facts) { f.Protection.Known = false }, "Unknown", Reconciling},

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/plural"
 	"github.com/headwater-k8s/headwater/internal/text"
 	"github.com/headwater-k8s/headwater/sync/survey"
@@ -117,8 +118,8 @@ func (f *Facts) configurationValid() finding {
 }
 
 func (f *Facts) sourceFound() finding {
-	if f.Unwatched != "" {
-		return notWatched(SourceFound, f.Unwatched)
+	if f.CannotRead != nil {
+		return cannotRead(SourceFound, f.CannotRead, "nothing is written for the rule meanwhile, since what Headwater has of them may be old")
 	}
 	if f.Missing != "" {
 		return found(SourceFound, metav1.ConditionFalse, "SourceMissing", f.Missing, stuck)
@@ -126,9 +127,12 @@ func (f *Facts) sourceFound() finding {
 	return found(SourceFound, metav1.ConditionTrue, "Found", plural.Of(f.Sources.Total-f.Sources.Missing, "source")+" found", fine)
 }
 
-func notWatched(condition, resource string) finding {
-	return found(condition, metav1.ConditionUnknown, "NotWatched", "Headwater does not see changes of "+resource+
-		": the API server has not let it watch them for more than a minute; its log says why", needsPerson)
+// CannotRead is the reason of a condition that is not known, because the API server does not let
+// Headwater read what it is about, and that of the Event about it.
+const CannotRead = "CannotRead"
+
+func cannotRead(condition string, loss *kube.Loss, meanwhile string) finding {
+	return found(condition, metav1.ConditionUnknown, CannotRead, fmt.Sprintf("Headwater cannot read %s; %s", loss, meanwhile), needsPerson)
 }
 
 func (f *Facts) synced() finding {
@@ -247,8 +251,8 @@ func (f *Facts) protected() finding {
 // rule from being ready: a window may open in days, and what breaks one workload is for its
 // owner to mend.
 func (f *Facts) reloaded() finding {
-	if f.Unread != "" {
-		return notWatched(Reloaded, f.Unread)
+	if f.CannotReadConsumers != nil {
+		return cannotRead(Reloaded, f.CannotReadConsumers, "what changed of them since is not known")
 	}
 	reason, total := "NothingWaits", 0
 	var whys []string

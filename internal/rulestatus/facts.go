@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/survey"
 )
@@ -29,11 +30,11 @@ type Facts struct {
 	Sources   Sources
 	// SourceUID is that of the source; empty if there is none, or more than one.
 	SourceUID types.UID
-	// Unwatched is a resource of sources or clones that has not been watched for so long
-	// that what the caches have of it may be old; empty if there is none.
-	Unwatched string
-	// Unread is the same of consumers, if the rule reloads any.
-	Unread string
+	// CannotRead says what of the rule's sources and clones has not been read for so long that
+	// nothing is written for it; nil if all is read.
+	CannotRead *kube.Loss
+	// CannotReadConsumers is the same of consumers, if the rule reloads any.
+	CannotReadConsumers *kube.Loss
 	// Missing is the message about a rule without a source.
 	Missing    string
 	LastChange time.Time

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -59,8 +60,8 @@ type Keeper struct {
 	Client    metadata.Interface
 	Rules     *rules.Live[spec.Rule]
 	Find      Find
-	// Lost returns a resource of consumers that is not watched, as kube.Watches.Lost does.
-	Lost func(after time.Duration) string
+	// Lost says which consumers are not watched, as kube.Watches.Lost does.
+	Lost func(after time.Duration) *kube.Loss
 	Log  *zap.Logger
 	Now  func() time.Time
 
@@ -221,10 +222,10 @@ func (k *Keeper) takeTouched() (keys []revisions.Key) {
 // then is not believed any more.
 func (k *Keeper) sees() bool {
 	now := k.Now()
-	if resource := k.Lost(lostAfter); resource != "" {
+	if loss := k.Lost(lostAfter); loss != nil {
 		if !k.blind {
 			k.Process.Renew()
-			k.Log.Warn("consumers cannot be watched, so no delivery goes on", zap.String("resource", resource))
+			k.Log.Warn("consumers cannot be watched, so no delivery goes on", zap.Stringer("what", loss))
 		}
 		k.blind, k.seesAgain = true, now.Add(caughtUp)
 		return false

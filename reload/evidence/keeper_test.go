@@ -14,6 +14,7 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/stages"
@@ -24,20 +25,20 @@ import (
 
 // Invariant D11, of what reload sees.
 func TestNothingIsBelievedThatWasSeenBeforeAWatchWasLost(t *testing.T) {
-	now, lost := time.Unix(0, 0), ""
-	k := &Keeper{Process: revisions.NewProcess(), Log: zap.NewNop(), Now: func() time.Time { return now }, Lost: func(time.Duration) string { return lost }}
+	now, lost := time.Unix(0, 0), (*kube.Loss)(nil)
+	k := &Keeper{Process: revisions.NewProcess(), Log: zap.NewNop(), Now: func() time.Time { return now }, Lost: func(time.Duration) *kube.Loss { return lost }}
 	name := k.Process.Name()
 	require.True(t, k.sees())
 	require.Equal(t, name, k.Process.Name())
 
-	lost = "pods"
+	lost = &kube.Loss{Cache: "pods"}
 	require.False(t, k.sees())
 	blind := k.Process.Name()
 	require.NotEqual(t, name, blind)
 	require.False(t, k.sees())
 	require.Equal(t, blind, k.Process.Name(), "one loss, one name")
 
-	lost = ""
+	lost = nil
 	require.False(t, k.sees(), "what it missed has not arrived")
 	now = now.Add(caughtUp)
 	require.True(t, k.sees())

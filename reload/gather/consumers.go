@@ -100,15 +100,15 @@ func NewConsumers(
 	return c, nil
 }
 
-// Resources returns the resources that are cached.
-func (c *Consumers) Resources(scope kube.Scope) []string {
-	resources := append(c.Optional.Resources(), kinds.Typed[kinds.KindPod].Resource)
+// Cached returns the names of the caches, but those of kinds that cannot be read.
+func (c *Consumers) Cached(scope kube.Scope) []string {
+	names := append(c.Optional.Full(), c.Pods.Name())
 	for _, kind := range kinds.WorkloadKinds() {
-		if resource := kinds.Typed[kind].Resource; scope.Reads(resource) {
-			resources = append(resources, resource)
+		if scope.Reads(kinds.Typed[kind].Resource) {
+			names = append(names, c.Workloads[kind].Name())
 		}
 	}
-	return resources
+	return names
 }
 
 // CustomKinds returns a function that lists the kinds of workloads and annotated

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -49,6 +50,7 @@ type Caches struct {
 	Unmanaged  map[object.Kind]*View[*Unmanaged]
 
 	scope   kube.Scope
+	watches *kube.Watches
 	mu      sync.Mutex
 	members []*member
 	running sync.WaitGroup
@@ -72,28 +74,29 @@ func NewCaches(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) (*Cac
 	log = log.Named("caches")
 	c := &Caches{
 		scope:     clients.Scope,
+		watches:   clients.Watches,
 		Sources:   newSources(clients, key, log),
 		Clones:    map[object.Kind]*View[*object.Digested]{},
 		Unmanaged: map[object.Kind]*View[*Unmanaged]{},
 	}
 	isClone := func(options *metav1.ListOptions) { options.LabelSelector = mark.CloneLabel + "=true" }
 	var err error
-	namespaces := metadataInformer(clients, "namespaces", "")
+	namespaces := metadataInformer(clients, namespacesCache, "")
 	if name := clients.Scope.Namespace; name != "" {
 		namespaces = kube.NamespaceInformer(clients.Metadata, name)
 	}
-	if c.Namespaces, err = NewView("namespaces", namespaces, log, keepNamespace); err != nil {
+	if c.Namespaces, err = NewView(namespacesCache, namespaces, log, keepNamespace); err != nil {
 		return nil, err
 	}
-	c.Add(c.Namespaces, c.scope.Needed("namespaces", Always))
+	c.Add(c.Namespaces, c.scope.Needed(namespacesCache, Always))
 	for _, kind := range object.Kinds {
-		c.Clones[kind], err = NewView("clones: "+kind.Resource(), OfKind(clients, kind, clients.Scope.Namespace, isClone), log, keepClone(key))
+		c.Clones[kind], err = NewView(clonesCache+kind.Resource(), OfKind(clients, kind, clients.Scope.Namespace, isClone), log, keepClone(key))
 		if err != nil {
 			return nil, err
 		}
 		c.Add(c.Clones[kind], Always)
 		unmanaged := metadataInformer(clients, kind.Resource(), mark.CloneLabel+"!=true")
-		c.Unmanaged[kind], err = NewView("other "+kind.Resource(), unmanaged, log, keepUnmanaged)
+		c.Unmanaged[kind], err = NewView(unmanagedCache+kind.Resource(), unmanaged, log, keepUnmanaged)
 		if err != nil {
 			return nil, err
 		}
@@ -105,6 +108,35 @@ func NewCaches(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) (*Cac
 // Reads reports whether the caches hold the objects of kind. If not, whether one exists
 // is not known.
 func (c *Caches) Reads(kind object.Kind) bool { return c.scope.Reads(kind.Resource()) }
+
+// The names of caches, or what they begin with.
+const (
+	namespacesCache = "namespaces"
+	clonesCache     = "clones: "
+	unmanagedCache  = "other "
+	sourcesCache    = "sources: "
+)
+
+// CannotReadAfter is for how long a cache may not be kept current: a broken watch is tried
+// again sooner.
+const CannotReadAfter = 30 * time.Second
+
+// CannotRead returns what has not been read for CannotReadAfter of all that clones of kind
+// depend on whose sources are in that namespace; nil if everything is read. The namespace is
+// empty for clones of no rule.
+func (c *Caches) CannotRead(kind object.Kind, namespace string) *kube.Loss {
+	needed := []string{}
+	if c.scope.Reads(namespacesCache) {
+		needed = append(needed, namespacesCache)
+	}
+	if resource := kind.Resource(); c.Reads(kind) {
+		needed = append(needed, clonesCache+resource, unmanagedCache+resource)
+		if view, tracked := c.Sources.view(Place{kind, namespace}); tracked {
+			needed = append(needed, view.Name())
+		}
+	}
+	return c.watches.Lost(needed, CannotReadAfter)
+}
 
 // Always is the argument of Add for a view that every configuration needs.
 func Always() bool { return true }

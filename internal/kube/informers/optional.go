@@ -201,14 +201,14 @@ func (o *Optional[T]) ByIndex(index, value string) []T {
 	return found
 }
 
-// Resources returns the resources of the kinds whose cache is complete.
-func (o *Optional[T]) Resources() (resources []string) {
+// Full returns the names of the caches that are complete.
+func (o *Optional[T]) Full() (names []string) {
 	for _, view := range o.all() {
 		if view.status() == KindFull {
-			resources = append(resources, view.gvr().Resource)
+			names = append(names, view.Name())
 		}
 	}
-	return resources
+	return names
 }
 
 // Resource returns the resource of kind. It fails if the kind is not cached.

@@ -64,7 +64,7 @@ func (s *Sources) Track(ctx context.Context, places []Place) error {
 }
 
 func (s *Sources) start(ctx context.Context, place Place) error {
-	view, err := NewView("sources: "+place.Kind.Resource()+" in "+place.Namespace, OfKind(s.clients, place.Kind, place.Namespace, nil), s.log, KeepWhole(s.key))
+	view, err := NewView(sourcesCache+place.Kind.Resource()+" in "+place.Namespace, OfKind(s.clients, place.Kind, place.Namespace, nil), s.log, KeepWhole(s.key))
 	if err != nil {
 		return err
 	}

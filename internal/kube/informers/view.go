@@ -8,6 +8,8 @@ import (
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
 )
 
 // View is a typed, read-only cache of one kind of object. Callers must not modify
@@ -44,7 +46,7 @@ func NewView[T metav1.Object](name string, informer cache.SharedIndexInformer, l
 		return nil, fmt.Errorf("cache of %s: %w", name, err)
 	}
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		log.Warn("watch ended, retrying", zap.String("cache", name), zap.Error(err))
+		log.Debug("watch ended, retrying", zap.String("cache", name), zap.Error(err))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cache of %s: %w", name, err)
@@ -196,7 +198,7 @@ func (v *View[T]) OnChange(handle func(Change[T])) (Subscription, error) {
 func (v *View[T]) HasSynced() bool { return v.informer.HasSynced() }
 
 // Run fills the cache and updates it until ctx ends.
-func (v *View[T]) Run(ctx context.Context) { v.informer.RunWithContext(ctx) }
+func (v *View[T]) Run(ctx context.Context) { v.informer.RunWithContext(kube.Reading(ctx, v.name)) }
 
 // Name returns the name of the view for messages.
 func (v *View[T]) Name() string { return v.name }

@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rules"
@@ -56,8 +57,9 @@ type Source struct {
 	Revision    func() string
 	Refused     func() rulestatus.Refusal
 	NotCompared func() bool
-	// Unwatched and Unread return those of rulestatus.Facts.
-	Unwatched, Unread func() string
+	// CannotRead and CannotReadConsumers return those of rulestatus.Facts.
+	CannotRead          func(rules.Base) *kube.Loss
+	CannotReadConsumers func() *kube.Loss
 	// Changes counts the starts and the ends of changes of the configuration in force.
 	Changes func() uint64
 	// Why says why a restart waits.
@@ -168,7 +170,7 @@ func (r Source) withoutClones(name string) (facts *rulestatus.Facts, sources []s
 	}
 	facts.Refused, facts.NotCompared = r.Refused(), r.NotCompared()
 	facts.Suspended = base.Suspended
-	facts.Unwatched, facts.Missing = r.Unwatched(), r.Sync.MissingSource(base)
+	facts.CannotRead, facts.Missing = r.CannotRead(base), r.Sync.MissingSource(base)
 	sources = r.Sync.Sources(base)
 	if facts.Sources, facts.LastChange = sourcesOf(sources); len(sources) == 1 {
 		facts.SourceUID = sources[0].UID
@@ -181,7 +183,7 @@ func (r Source) withoutClones(name string) (facts *rulestatus.Facts, sources []s
 		facts.Protection = r.protection(name, protects.Mode)
 	}
 	if isReloaded {
-		facts.Reloads, facts.Waits, facts.Stuck, facts.Unread = true, r.waits(name), r.stuck(name), r.Unread()
+		facts.Reloads, facts.Waits, facts.Stuck, facts.CannotReadConsumers = true, r.waits(name), r.stuck(name), r.CannotReadConsumers()
 	}
 	return facts, sources
 }

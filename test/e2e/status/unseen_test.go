@@ -28,11 +28,19 @@ func (e *env) unseeing(resources ...string) (again func()) {
 	var before []rbacv1.PolicyRule
 	change(func(all []rbacv1.PolicyRule) (left []rbacv1.PolicyRule) {
 		before = all
+		isLost := func(resource string) bool { return slices.Contains(resources, resource) }
+		reads := func(verb string) bool { return verb == "list" || verb == "watch" }
 		for _, rule := range all {
-			if slices.ContainsFunc(rule.Resources, func(r string) bool { return slices.Contains(resources, r) }) {
-				rule.Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool { return verb == "list" || verb == "watch" })
+			lost := rule.DeepCopy()
+			lost.Resources = slices.DeleteFunc(lost.Resources, func(resource string) bool { return !isLost(resource) })
+			lost.Verbs = slices.DeleteFunc(lost.Verbs, reads)
+			if len(lost.Resources) > 0 && len(lost.Verbs) > 0 {
+				left = append(left, *lost)
 			}
-			left = append(left, rule)
+			rule.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), isLost)
+			if len(rule.Resources) > 0 || len(rule.NonResourceURLs) > 0 {
+				left = append(left, rule)
+			}
 		}
 		return left
 	})
@@ -59,9 +67,9 @@ func TestWhatIsNotWatchedIsNotFine(t *testing.T) {
 	again := e.unseeing("pods", rulestatus.Resource)
 	proxy.Cut() // open watches outlive a permission
 	require.NoError(t, proxy.Restore())
-	status := e.becomes("unseen", ready("NotWatched")).Status
+	status := e.becomes("unseen", ready(rulestatus.CannotRead)).Status
 	require.Equal(t, metav1.ConditionUnknown, status.Condition(rulestatus.Reloaded).Status)
-	require.Contains(t, status.Condition(rulestatus.Reloaded).Message, "does not see changes of pods")
+	require.Contains(t, status.Condition(rulestatus.Reloaded).Message, "cannot read pods since ")
 	e.HasMetric(h, 1, "headwater_unwatched", nil)
 	e.HasMetric(h, 1, "headwater_rulestatus_doubtful", nil)
 	e.Eventually(func(context.Context) error {

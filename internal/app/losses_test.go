@@ -1,0 +1,64 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	"k8s.io/client-go/kubernetes/fake"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/events"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
+)
+
+func TestALossIsToldAtItsBeginningAndAtItsEnd(t *testing.T) {
+	logged, logs := observer.New(zapcore.InfoLevel)
+	recorder := events.NewRecorder(fake.NewClientset(), prometheus.NewRegistry(), zap.NewNop())
+	var recorded []events.Event
+	recorder.Subscribe(func(event events.Event) { recorded = append(recorded, event) })
+	began := time.Unix(0, 0)
+	l := &losses{
+		namespace: "headwater-system", leads: &leader.Leader{}, events: recorder, clock: testingclock.NewFakeClock(began.Add(time.Minute)),
+		log: zap.New(logged), told: map[string]*kube.Loss{},
+	}
+	now := map[string]*kube.Loss{}
+	lose := func(cache string) {
+		now[cache] = &kube.Loss{Cache: cache, Resource: "secrets", Since: began, Why: "the API server answers 429"}
+	}
+	says := func(reasons []string, lines int) {
+		t.Helper()
+		l.tell(now)
+		var got []string
+		for _, event := range recorded {
+			got = append(got, event.Reason)
+		}
+		require.Equal(t, reasons, got)
+		require.Len(t, logs.TakeAll(), lines)
+		recorded = nil
+	}
+
+	says(nil, 0)
+	lose("clones: secrets")
+	lose("other secrets")
+	l.tell(now)
+	require.Len(t, recorded, 1, "one Event for what is lost together")
+	require.Contains(t, recorded[0].Note, "Headwater cannot read secrets since 1970-01-01T00:00:00Z (clones: secrets): the API server answers 429; ")
+	require.Equal(t, "headwater", recorded[0].About.Name)
+	require.Len(t, logs.TakeAll(), 2)
+	recorded = nil
+	says(nil, 0)
+	lose("pods")
+	says([]string{"CannotRead"}, 1)
+	delete(now, "pods")
+	delete(now, "other secrets")
+	says(nil, 2)
+	delete(now, "clones: secrets")
+	says([]string{"ReadsAgain"}, 1)
+	says(nil, 0)
+}
