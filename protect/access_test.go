@@ -54,7 +54,7 @@ func newFakeClients(t *testing.T, client *fake.Clientset) *kube.Clients {
 	t.Helper()
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(scheme))
-	return &kube.Clients{Typed: client, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Config: &rest.Config{Host: "https://127.0.0.1:1"}}
+	return &kube.Clients{Typed: client, Owner: kube.NewOwner(client), Metadata: metadatafake.NewSimpleMetadataClient(scheme), Config: &rest.Config{Host: "https://127.0.0.1:1"}}
 }
 
 func newCaches(t *testing.T, clients *kube.Clients) *informers.Caches {

@@ -155,7 +155,7 @@ func newModule(p params) (result, error) {
 		Protected: prove.ProtectedBy(p.Caches), Source: p.Caches.Sources.Get, Clock: clk, Events: p.Events, Metrics: prove.NewMetrics(p.Registry), Log: p.Log, Wake: loop.NewWake(),
 	}
 	registration := &register.Registration{
-		Client: p.Clients.Typed, Namespace: p.Options.Namespace, Versions: register.Versions{Store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: register.RegisteredConfigMap}},
+		Client: p.Clients.Typed, Owner: p.Clients.Owner, Namespace: p.Options.Namespace, Versions: register.Versions{Store: configmap.Store{Client: p.Clients.Typed, Namespace: p.Options.Namespace, Name: register.RegisteredConfigMap}},
 		Rules: p.Rules, Settings: p.Settings, World: world.world, WorldReady: world.ready,
 		SourcesRead: func() bool { return sourcesRead(p.Rules, p.Caches.Sources) },
 		Endpoint:    endpointFor, Own: p.Options.Configuration, Bundle: keeper.Bundle, Answering: server.Listening,

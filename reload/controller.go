@@ -91,7 +91,7 @@ func newController(p params, consumers *gather.Consumers, metrics *report.Metric
 
 // cannotRead says which consumers have not been watched for so long; nil if all are.
 func (c *controller) cannotRead(after time.Duration) *kube.Loss {
-	return c.clients.Watches.Lost(c.consumers.Cached(c.clients.Scope), after)
+	return c.clients.Watches.FirstLost(c.consumers.Cached(c.clients.Scope), after)
 }
 
 // look returns a view of the caches, by the rules and settings of now.

@@ -102,7 +102,7 @@ func newResult(p params) (result, error) {
 		Leader: []leader.Runnable{
 			{Name: "sync", Run: c.Run},
 			{Name: "delivery", Run: deliveries.Run},
-			{Name: "request ConfigMaps", Run: func(ctx context.Context) error { return observer.KeepRequestConfigMaps(ctx, p.Log) }},
+			{Name: "request ConfigMaps", Run: func(ctx context.Context) error { return observer.KeepRequestConfigMaps(ctx, p.Clients.Owner, p.Log) }},
 		},
 		Permissions: permissions(p.Clients.Scope, len(p.Live.Load().All()) > 0),
 	}, nil

@@ -32,6 +32,10 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if target == c.Approvals.Ref {
 		return c.settle(ctx)
 	}
+	if c.isBlind(target) {
+		c.queue.After(target, blindRetry)
+		return nil
+	}
 	defer c.board.Changed(target)          // failures, fights and objects found count
 	changed := c.progress.ChangeOf(target) // before gather, so that the state includes at least these changes
 	if c.postponeRepair(ctx, target, changed) {
@@ -41,12 +45,7 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	if err != nil {
 		return err
 	}
-	planned := c.decide(state)
-	if planned.Writes() && c.isBlind(state) {
-		c.queue.After(target, blindRetry)
-		return nil
-	}
-	decision, ruled, err := c.underGuard(ctx, state, planned)
+	decision, ruled, err := c.underGuard(ctx, state, c.decide(state))
 	if err != nil || !ruled {
 		return err
 	}
@@ -67,17 +66,22 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	return err
 }
 
-// isBlind reports whether something that the target's clone depends on has not been read for so
-// long that state may be old.
-func (c *controller) isBlind(state plan.State) bool {
+// isBlind reports whether something that target depends on has not been read for so long that
+// what the caches have of it may be old: of the rules that may want a clone there, or of the
+// source of the clone.
+func (c *controller) isBlind(target object.Ref) bool {
+	cannotRead := func(sources string) bool { return c.Caches.CannotRead(target.Kind, sources) != nil }
+	for _, rule := range c.RuleIndex(c.Live.Load()).Of(target) {
+		if cannotRead(rule.Source.Namespace) {
+			return true
+		}
+	}
 	source := object.Ref{}
-	if len(state.Candidates) > 0 {
-		source = state.Candidates[0].Ref
-	} else if state.Clone != nil {
-		marks, _ := mark.Of(state.Clone)
+	if clone, found := c.Caches.Clones[target.Kind].Get(target.Namespace, target.Name); found {
+		marks, _ := mark.Of(clone)
 		source = marks.Source
 	}
-	return c.Caches.CannotRead(state.Target.Kind, source.Namespace) != nil
+	return cannotRead(source.Namespace)
 }
 
 // decide returns what is to be done in state.

@@ -107,7 +107,7 @@ func core(settings Settings, begins *Started, clients *kube.Clients, logger *zap
 // newDigestKey returns the key of digests, and what has the next start find it.
 func newDigestKey(c *kube.Clients, s Settings, l *zap.Logger) (*digestkey.Key, leader.Runnable) {
 	key := digestkey.New(c.Typed, s.Namespace)
-	return key, informers.KeepDigestKey(key, clock.RealClock{}, l)
+	return key, informers.KeepDigestKey(key, c.Owner, clock.RealClock{}, l)
 }
 
 // newNotifier returns the Notifier, and what runs of it on every replica and on the
@@ -140,7 +140,9 @@ func newKeeper(
 		Refused:     func() rulestatus.Refusal { return cmp.Or(r.refused(), r.in.Kept.refusal()) },
 		NotCompared: r.isNotCompared, CannotRead: lost.of, CannotReadConsumers: lost.ofConsumers, Changes: r.changes.Load, Why: reasonToWait,
 	}, e, clock.RealClock{}, l)
-	k.Lost = func() bool { return c.Watches.Lost([]string{rulestatus.Resource}, informers.CannotReadAfter) != nil }
+	k.Lost = func() bool {
+		return c.Watches.FirstLost([]string{rulestatus.Resource}, informers.CannotReadAfter) != nil
+	}
 	leads.Doubt = k.Doubt
 	registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -63,7 +63,7 @@ func fakeClients(t *testing.T) *kube.Clients {
 		}}, nil
 	})
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(scheme, map[schema.GroupVersionResource]string{rulestatus.GVR: "RuleStatusList"})
-	return &kube.Clients{Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(scheme), Dynamic: dynamic, Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"}}
+	return &kube.Clients{Typed: typed, Owner: kube.NewOwner(typed), Metadata: metadatafake.NewSimpleMetadataClient(scheme), Dynamic: dynamic, Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"}}
 }
 
 // Every constructor runs, every hook starts and stops, and nothing is left

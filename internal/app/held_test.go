@@ -142,7 +142,7 @@ func TestAConfigurationThatCannotBeStoredIsReported(t *testing.T) {
 					}
 					return false, nil, nil
 				})
-				kept, _ := newLastValid(&kube.Clients{Typed: client}, testSettings(), full, zap.NewNop())
+				kept, _ := newLastValid(&kube.Clients{Typed: client, Owner: kube.NewOwner(client)}, testSettings(), full, zap.NewNop())
 				_, _ = kept.keep(t.Context())
 				require.Empty(t, kept.refusal(), "it may be for a moment")
 				<-time.After(notStoredAfter)

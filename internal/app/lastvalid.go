@@ -30,6 +30,7 @@ import (
 // it, so that it goes with an uninstallation.
 type lastValid struct {
 	client    kubernetes.Interface
+	owner     *kube.Owner
 	namespace string
 	inForce   atomic.Pointer[config.Config]
 	leads     atomic.Bool
@@ -45,7 +46,7 @@ type unstored struct {
 }
 
 func newLastValid(c *kube.Clients, s Settings, loaded *config.Config, l *zap.Logger) (*lastValid, leader.Runnable) {
-	kept := &lastValid{client: c.Typed, namespace: s.Namespace, wake: loop.NewWake(), log: l.Named("config")}
+	kept := &lastValid{client: c.Typed, owner: c.Owner, namespace: s.Namespace, wake: loop.NewWake(), log: l.Named("config")}
 	kept.inForce.Store(loaded)
 	return kept, leader.Runnable{Name: "last valid configuration", Run: kept.run}
 }
@@ -93,7 +94,7 @@ func (k *lastValid) keep(ctx context.Context) (again time.Duration, err error) {
 }
 
 func (k *lastValid) write(ctx context.Context, stored *corev1.Secret) error {
-	owner, err := kube.OwnerReferences(ctx, k.client)
+	owner, err := k.owner.References(ctx)
 	if err != nil {
 		return err
 	}

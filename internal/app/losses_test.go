@@ -27,38 +27,42 @@ func TestALossIsToldAtItsBeginningAndAtItsEnd(t *testing.T) {
 		namespace: "headwater-system", leads: &leader.Leader{}, events: recorder, clock: testingclock.NewFakeClock(began.Add(time.Minute)),
 		log: zap.New(logged), told: map[string]*kube.Loss{},
 	}
-	now := map[string]*kube.Loss{}
-	lose := func(cache string) {
-		now[cache] = &kube.Loss{Cache: cache, Resource: "secrets", Since: began, Why: "the API server answers 429"}
+	var now []*kube.Loss
+	lose := func(caches ...string) {
+		now = nil
+		for _, cache := range caches {
+			now = append(now, &kube.Loss{Cache: cache, Resource: "secrets", Since: began, Why: "the API server answers 429"})
+		}
 	}
-	says := func(reasons []string, lines int) {
+	says := func(lines int, reasons ...string) {
 		t.Helper()
 		l.tell(now)
 		var got []string
 		for _, event := range recorded {
 			got = append(got, event.Reason)
+			require.Equal(t, "headwater", event.About.Name)
 		}
 		require.Equal(t, reasons, got)
 		require.Len(t, logs.TakeAll(), lines)
 		recorded = nil
 	}
 
-	says(nil, 0)
-	lose("clones: secrets")
-	lose("other secrets")
+	says(0)
+	lose("clones: secrets", "other secrets")
 	l.tell(now)
-	require.Len(t, recorded, 1, "one Event for what is lost together")
 	require.Contains(t, recorded[0].Note, "Headwater cannot read secrets since 1970-01-01T00:00:00Z (clones: secrets): the API server answers 429; ")
-	require.Equal(t, "headwater", recorded[0].About.Name)
-	require.Len(t, logs.TakeAll(), 2)
-	recorded = nil
-	says(nil, 0)
-	lose("pods")
-	says([]string{"CannotRead"}, 1)
-	delete(now, "pods")
-	delete(now, "other secrets")
-	says(nil, 2)
-	delete(now, "clones: secrets")
-	says([]string{"ReadsAgain"}, 1)
-	says(nil, 0)
+	recorded, now = nil, nil
+	logs.TakeAll()
+	says(2, "ReadsAgain")
+
+	lose("clones: secrets", "other secrets")
+	says(2, "CannotRead")
+	says(0)
+	lose("clones: secrets", "other secrets", "pods")
+	says(1)
+	lose("clones: secrets")
+	says(2)
+	lose()
+	says(1, "ReadsAgain")
+	says(0)
 }

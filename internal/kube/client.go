@@ -35,6 +35,8 @@ type Clients struct {
 	// Watches are those of these clients; nil for fake clients.
 	Watches *Watches
 	dates   *dates
+	// Owner owns what is to go with an uninstallation.
+	Owner *Owner
 	// Host is the API server's address, for messages.
 	Host string
 
@@ -72,7 +74,7 @@ func Connect(kubeconfig Kubeconfig, userAgent string) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build dynamic client for %s: %w", config.Host, err)
 	}
-	return &Clients{Typed: typed, Metadata: meta, Dynamic: untyped, Requests: requests, Watches: watches, dates: answered, Host: config.Host, Config: config}, nil
+	return &Clients{Typed: typed, Metadata: meta, Dynamic: untyped, Requests: requests, Watches: watches, dates: answered, Owner: NewOwner(typed), Host: config.Host, Config: config}, nil
 }
 
 // As returns a client that impersonates user, in these groups. It needs the verb

@@ -2,7 +2,9 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,8 +19,45 @@ import (
 // uninstallation: the garbage collector then deletes it.
 const OwnerName = "headwater"
 
+// ErrUninstalled is what Owner returns once the ClusterRole that was there is gone: what it owned
+// was removed on purpose.
+var ErrUninstalled = errors.New("the ClusterRole " + OwnerName + " is gone, which owns what is to go with an uninstallation, so Headwater was uninstalled and puts nothing back; " +
+	"end this process, or install Headwater again")
+
+// Owner is Headwater's ClusterRole. It remembers that there was one.
+type Owner struct {
+	client kubernetes.Interface
+	was    atomic.Bool
+}
+
+// NewOwner returns an Owner that has not looked yet.
+func NewOwner(client kubernetes.Interface) *Owner { return &Owner{client: client} }
+
+// References is OwnerReferences, and ErrUninstalled if there was an owner.
+func (o *Owner) References(ctx context.Context) ([]metav1.OwnerReference, error) {
+	references, err := OwnerReferences(ctx, o.client)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(references) > 0:
+		o.was.Store(true)
+	case o.was.Load():
+		return nil, ErrUninstalled
+	}
+	return references, nil
+}
+
+// Installed returns an error unless what Headwater needs may be put back.
+func (o *Owner) Installed(ctx context.Context) error {
+	_, err := o.References(ctx)
+	return err
+}
+
+// Was says that there was an owner, as a record shows.
+func (o *Owner) Was() { o.was.Store(true) }
+
 // OwnerReferences returns the reference to Headwater's ClusterRole; none if that does not
-// exist, so that the object stays.
+// exist or is being deleted.
 func OwnerReferences(ctx context.Context, client kubernetes.Interface) ([]metav1.OwnerReference, error) {
 	role, err := client.RbacV1().ClusterRoles().Get(ctx, OwnerName, metav1.GetOptions{})
 	switch {
@@ -26,6 +65,8 @@ func OwnerReferences(ctx context.Context, client kubernetes.Interface) ([]metav1
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("get ClusterRole %s: %w", OwnerName, err)
+	case role.DeletionTimestamp != nil:
+		return nil, nil
 	default:
 		return []metav1.OwnerReference{{
 			APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role.Name, UID: role.UID,

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +32,10 @@ type Watches struct {
 
 // watched is what is known of the watch of one cache.
 type watched struct {
+	// by is what fills the cache; nil before its first request.
+	by   *reading
 	open int
-	// openedAt is when the first of the open responses began.
+	// openedAt is when the first of the open responses began to follow changes.
 	openedAt time.Time
 	// closedAt is when the last steady one ended.
 	closedAt time.Time
@@ -60,25 +65,35 @@ type Loss struct {
 func (l *Loss) String() string {
 	why := l.Why
 	if why == "" {
-		why = "the API server does not answer"
+		why = "no answer says why"
 	}
 	return fmt.Sprintf("%s since %s (%s): %s", l.Resource, l.Since.UTC().Format(time.RFC3339), l.Cache, why)
 }
 
-type cacheName struct{}
+// reading is one run of a cache.
+type reading struct {
+	cache string
+	ended atomic.Bool
+}
 
-// Reading returns a context for the lists and watches that fill the cache of that name.
+type readingKey struct{}
+
+// Reading returns a context for the lists and watches that fill the cache of that name until
+// ctx ends.
 func Reading(ctx context.Context, cache string) context.Context {
-	return context.WithValue(ctx, cacheName{}, cache)
+	one := &reading{cache: cache}
+	context.AfterFunc(ctx, func() { one.ended.Store(true) })
+	return context.WithValue(ctx, readingKey{}, one)
 }
 
 func newWatches() *Watches { return &Watches{now: time.Now, of: map[string]*watched{}} }
 
-// Lost returns the loss of the first of caches that has not been watched for so long, which
-// must be more than steadyAfter, and nil if there is none. For one that was never watched, the time counts from the first call. API servers end each watch after some
+// Lost returns the losses of those of caches that have not been watched for so long, which
+// must be more than steadyAfter. For one that was never watched, or whose earlier reading has ended, the time
+// counts from the first call. API servers end each watch after some
 // minutes, and the next one continues where it ended. Without a connection of their own, as
 // fake clients, w is nil and nothing is lost.
-func (w *Watches) Lost(caches []string, after time.Duration) *Loss {
+func (w *Watches) Lost(caches []string, after time.Duration) (lost []*Loss) {
 	if w == nil {
 		return nil
 	}
@@ -86,20 +101,26 @@ func (w *Watches) Lost(caches []string, after time.Duration) *Loss {
 	defer w.mu.Unlock()
 	now := w.now()
 	for _, name := range caches {
-		one := w.one(name)
+		one := w.one(name, nil)
 		if !one.isSteady(now) && now.Sub(one.closedAt) >= after {
-			return &Loss{Cache: name, Resource: one.resource, Since: one.closedAt, Why: one.why}
+			lost = append(lost, &Loss{Cache: name, Resource: one.resource, Since: one.closedAt, Why: one.why})
 		}
 	}
-	return nil
+	return lost
 }
 
-// one returns what is known of a cache. The caller holds the lock.
-func (w *Watches) one(name string) *watched {
-	if w.of[name] == nil {
-		w.of[name] = &watched{closedAt: w.now(), resource: name}
+// one returns what is known of a cache that by fills; nil if that is not known. The caller
+// holds the lock.
+func (w *Watches) one(name string, by *reading) *watched {
+	one := w.of[name]
+	if one == nil || one.by != nil && (one.by.ended.Load() || by != nil && by != one.by) {
+		one = &watched{closedAt: w.now(), resource: name}
+		w.of[name] = one
 	}
-	return w.of[name]
+	if by != nil {
+		one.by = by
+	}
+	return one
 }
 
 // isSteady reports whether the cache has been watched for steadyAfter at that time.
@@ -107,19 +128,34 @@ func (o *watched) isSteady(now time.Time) bool {
 	return o.open > 0 && now.Sub(o.openedAt) >= steadyAfter
 }
 
-func (w *Watches) opened(name string) {
+// change calls change for what is known of the cache that by fills.
+func (w *Watches) change(by *reading, change func(one *watched, now time.Time)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	one := w.one(name)
+	one := w.of[by.cache]
+	if !by.ended.Load() {
+		one = w.one(by.cache, by)
+	} else if one == nil || one.by != by { // something else fills it by now
+		return
+	}
+	change(one, w.now())
+}
+
+// FirstLost is Lost for the first loss alone; nil if there is none.
+func (w *Watches) FirstLost(caches []string, after time.Duration) *Loss {
+	if lost := w.Lost(caches, after); len(lost) > 0 {
+		return lost[0]
+	}
+	return nil
+}
+
+func opened(one *watched, now time.Time) {
 	if one.open++; one.open == 1 {
-		one.openedAt = w.now()
+		one.openedAt = now
 	}
 }
 
-func (w *Watches) closed(name string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	one, now := w.one(name), w.now()
+func closed(one *watched, now time.Time) {
 	if one.open == 1 && one.isSteady(now) {
 		one.closedAt, one.why = now, ""
 	}
@@ -127,10 +163,8 @@ func (w *Watches) closed(name string) {
 }
 
 // failed records why a list or watch failed.
-func (w *Watches) failed(name, why string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.one(name).why = text.Truncate(why, maxWhy)
+func failed(why string) func(*watched, time.Time) {
+	return func(one *watched, _ time.Time) { one.why = text.Truncate(why, maxWhy) }
 }
 
 // watchingTransport is a transport that tells Watches what comes of the requests that fill
@@ -142,30 +176,27 @@ type watchingTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t watchingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	name, fills := request.Context().Value(cacheName{}).(string)
+	by, fills := request.Context().Value(readingKey{}).(*reading)
 	if !fills {
 		return t.next.RoundTrip(request)
 	}
 	resource, named := resourceOf(request.URL.Path)
-	t.watches.asked(name, resource)
+	t.watches.change(by, func(one *watched, _ time.Time) { one.resource = resource })
 	response, err := t.next.RoundTrip(request)
 	switch {
 	case errors.Is(err, context.Canceled):
 	case err != nil:
-		t.watches.failed(name, err.Error())
+		t.watches.change(by, failed(err.Error()))
 	case response.StatusCode >= http.StatusBadRequest:
-		t.watches.failed(name, refusal(response))
+		t.watches.change(by, failed(refusal(response)))
 	case verbOf(request, named) == "watch":
-		t.watches.opened(name)
-		response.Body = &watchBody{ReadCloser: response.Body, ended: sync.OnceFunc(func() { t.watches.closed(name) })}
+		body := &watchBody{ReadCloser: response.Body, watches: t.watches, by: by}
+		if !strings.Contains(request.URL.RawQuery, "sendInitialEvents=true") {
+			body.follows()
+		}
+		response.Body = body
 	}
 	return response, err
-}
-
-func (w *Watches) asked(name, resource string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.one(name).resource = resource
 }
 
 // refusal returns what response says of why the API server refused, and leaves it to be read
@@ -194,24 +225,66 @@ func refusal(response *http.Response) string {
 // WrappedRoundTripper returns the wrapped transport, for client-go.
 func (t watchingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// watchBody calls ended when the response ends.
+// initialEventsEnd is the annotation of the event after which a watch that began with a list
+// follows changes, in every encoding; see KEP-3157.
+var initialEventsEnd = []byte(metav1.InitialEventsAnnotationKey)
+
+// watchBody tells Watches since when a response follows changes, and when it ends.
 type watchBody struct {
 	io.ReadCloser
 
-	ended func()
+	watches *Watches
+	by      *reading
+	// before is the end of what was read, as long as the list has not ended.
+	before []byte
+
+	mu               sync.Mutex
+	following, ended bool
 }
 
 // Read implements io.Reader.
 func (b *watchBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if !b.isFollowing() {
+		seen := slices.Concat(b.before, p[:n])
+		if bytes.Contains(seen, initialEventsEnd) {
+			b.follows()
+			seen = nil
+		}
+		b.before = bytes.Clone(seen[max(0, len(seen)-len(initialEventsEnd)):])
+	}
 	if err != nil {
-		b.ended()
+		b.end()
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
 func (b *watchBody) Close() error {
-	b.ended()
+	b.end()
 	return b.ReadCloser.Close()
+}
+
+func (b *watchBody) isFollowing() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.following
+}
+
+func (b *watchBody) follows() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.following && !b.ended {
+		b.following = true
+		b.watches.change(b.by, opened)
+	}
+}
+
+func (b *watchBody) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.following && !b.ended {
+		b.watches.change(b.by, closed)
+	}
+	b.ended = true
 }

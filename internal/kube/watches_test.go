@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -20,13 +21,16 @@ type watching struct {
 	server  *httptest.Server
 	watches *Watches
 	now     time.Time
-	// status and body are what it answers; a watch stays open if status is OK.
-	status int
-	body   string
+	// status and body are what it answers; a watch stays open if status is OK. running is what
+	// the cache is filled by.
+	status  int
+	body    string
+	running context.Context //nolint:containedctx // as a cache has one
+	query   string
 }
 
 func newWatching(t *testing.T) *watching {
-	w := &watching{T: t, watches: newWatches(), now: time.Unix(0, 0).Add(time.Hour), status: http.StatusOK}
+	w := &watching{T: t, watches: newWatches(), now: time.Unix(0, 0).Add(time.Hour), status: http.StatusOK, running: Reading(t.Context(), pods)}
 	w.server = httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
 		answer.Header().Set("Content-Type", "application/json")
 		answer.WriteHeader(w.status)
@@ -44,7 +48,7 @@ func newWatching(t *testing.T) *watching {
 // watch sends a request that fills the cache of pods, and returns the body of the answer.
 func (w *watching) watch() io.ReadCloser {
 	w.Helper()
-	request, err := http.NewRequestWithContext(Reading(w.Context(), pods), http.MethodGet, w.server.URL+"/api/v1/namespaces/a/pods?watch=true", http.NoBody)
+	request, err := http.NewRequestWithContext(w.running, http.MethodGet, w.server.URL+"/api/v1/namespaces/a/pods?watch=true"+w.query, http.NoBody)
 	require.NoError(w, err)
 	client := http.Client{Transport: watchingTransport{http.DefaultTransport, w.watches}}
 	response, err := client.Do(request)
@@ -55,7 +59,7 @@ func (w *watching) watch() io.ReadCloser {
 
 func (w *watching) passes(d time.Duration) { w.now = w.now.Add(d) }
 
-func (w *watching) lost() *Loss { return w.watches.Lost([]string{pods}, 10*time.Second) }
+func (w *watching) lost() *Loss { return w.watches.FirstLost([]string{pods}, 10*time.Second) }
 
 func TestACacheIsLostOnlyAfterSomeTimeWithoutAWatch(t *testing.T) {
 	w := newWatching(t)
@@ -63,7 +67,7 @@ func TestACacheIsLostOnlyAfterSomeTimeWithoutAWatch(t *testing.T) {
 	began := w.now
 	w.passes(10 * time.Second)
 	require.Equal(t, &Loss{Cache: pods, Resource: pods, Since: began}, w.lost(), "it was never watched")
-	require.Nil(t, (*Watches)(nil).Lost([]string{pods}, 0), "there is no connection")
+	require.Nil(t, (*Watches)(nil).FirstLost([]string{pods}, 0), "there is no connection")
 
 	first, second := w.watch(), w.watch()
 	w.passes(steadyAfter)
@@ -97,6 +101,48 @@ func TestAWatchThatEndsAtOnceEachTimeIsLost(t *testing.T) {
 	w.watch()
 	require.NotNil(t, w.lost(), "nobody knows yet that this one stays")
 	w.passes(steadyAfter)
+	require.Nil(t, w.lost())
+}
+
+func TestAWatchThatBeginsWithAListCountsOnceThatHasArrived(t *testing.T) {
+	w := newWatching(t)
+	w.query = "&sendInitialEvents=true"
+	require.Nil(t, w.lost())
+	for body, arrived := range map[string]bool{`{"type":"ADDED"}`: false, `{"type":"BOOKMARK"` + strings.Repeat(" ", 10) + `"k8s.io/initial-events-end":"true"`: true} {
+		w.body = body
+		response := w.watch()
+		for range len(body) / 3 { // in small pieces
+			_, err := io.ReadFull(response, make([]byte, 3))
+			require.NoError(t, err)
+		}
+		_, err := io.ReadFull(response, make([]byte, len(body)%3))
+		require.NoError(t, err)
+		w.passes(20 * time.Second)
+		require.Equal(t, arrived, w.lost() == nil, body)
+		require.NoError(t, response.Close())
+		w.passes(20 * time.Second)
+	}
+}
+
+func TestACacheThatIsFilledAgainBeginsAnew(t *testing.T) {
+	w := newWatching(t)
+	var stop context.CancelFunc
+	fill := func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		w.running, stop = Reading(ctx, pods), cancel
+	}
+	fill()
+	before := w.watch()
+	w.passes(time.Minute)
+	require.Nil(t, w.lost())
+	stop()
+	require.Eventually(t, func() bool { return w.running.Value(readingKey{}).(*reading).ended.Load() }, time.Minute, time.Millisecond)
+	w.passes(time.Hour)
+	require.Nil(t, w.lost(), "nothing fills it")
+	fill()
+	w.watch()
+	require.NoError(t, before.Close(), "that of the reading before says nothing of this one")
+	w.passes(20 * time.Second)
 	require.Nil(t, w.lost())
 }
 
@@ -135,7 +181,7 @@ func TestALossWithoutAnAnswerSaysSo(t *testing.T) {
 	w := newWatching(t)
 	require.Nil(t, w.lost())
 	w.passes(time.Minute)
-	require.Contains(t, w.lost().String(), "the API server does not answer")
+	require.Contains(t, w.lost().String(), "no answer says why")
 
 	w.server.Close()
 	request, err := http.NewRequestWithContext(Reading(t.Context(), pods), http.MethodGet, w.server.URL+"/api/v1/pods", http.NoBody)

@@ -62,7 +62,7 @@ func NewView(clients *kube.Clients, caches *informers.Caches, key *digestkey.Key
 	v := &View{key: key, views: map[object.Kind]*informers.View[*Stored]{}}
 	recorded := func(options *metav1.ListOptions) { options.LabelSelector = mark.Revision }
 	for _, kind := range object.Kinds {
-		view, err := informers.NewView("revisions: "+kind.Resource(), informers.OfKind(clients, kind, ownNamespace, recorded), log, keep(key, log))
+		view, err := informers.NewView(informers.RevisionsCache+kind.Resource(), informers.OfKind(clients, kind, ownNamespace, recorded), log, keep(key, log))
 		if err != nil {
 			return nil, err
 		}

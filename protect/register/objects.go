@@ -18,8 +18,10 @@ import (
 	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
+	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/protect/manifests"
 	"github.com/headwater-k8s/headwater/protect/spec"
@@ -75,7 +77,7 @@ func newObjectReconciler[T clusterObject, L runtime.Object](r *Registration, kin
 	reconciler := &objectReconciler[T]{
 		kind: kind, names: names, api: client, view: view, content: fields, clock: r.Clock, versions: &r.Versions,
 		list:     func(ctx context.Context) ([]T, error) { return listObjects(ctx, client, tweak) },
-		setOwner: func(ctx context.Context, object T, creation bool) error { return r.setOwner(ctx, object, creation) },
+		setOwner: func(ctx context.Context, object T, write bool) error { return r.setOwner(ctx, object, write) },
 		onRestored: func(desired, found T) {
 			var none T
 			action, how := "Deleted", "deleted by another client (see the API server's audit log)"
@@ -112,6 +114,14 @@ func (r *Registration) reportRestored(kind, name, action, how string) {
 		Warning: true, Reason: "Tampered", Action: action, Note: note,
 	})
 	r.OnChange()
+}
+
+// reportUninstalled says that the owner is gone, and how to delete what it did not own.
+func (r *Registration) reportUninstalled() {
+	note := kube.ErrUninstalled.Error() + "; to delete what is left: kubectl delete validatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings -l " +
+		labels.SelectorFromSet(mark.ManagedLabels()).String()
+	r.Log.Error(note)
+	r.Events.Record(events.Event{About: leader.Ref(r.Namespace), Warning: true, Reason: "Uninstalled", Action: "Register", Note: note})
 }
 
 // changedBy describes who changed an object last. The API only records field

@@ -79,9 +79,9 @@ type objectReconciler[T clusterObject] struct {
 	view *informers.View[T]
 	// content compares and copies the fields that Headwater manages.
 	content content[T]
-	// setOwner sets the owner reference. creation is true right before the
-	// object is created.
-	setOwner func(ctx context.Context, object T, creation bool) error
+	// setOwner sets the owner reference. write is true right before the object is
+	// written. It fails with kube.ErrUninstalled if that must not be.
+	setOwner func(ctx context.Context, object T, write bool) error
 	// onRestored is called after a repair. found is the changed object, or nil
 	// if it was deleted.
 	onRestored func(desired, found T)
@@ -168,6 +168,9 @@ func (r *objectReconciler[T]) apply(ctx context.Context, desired T) error {
 		if r.content.same(live, desired) {
 			r.recordApplied(desired, live)
 			return nil
+		}
+		if err := r.setOwner(ctx, desired, true); err != nil {
+			return err
 		}
 		found = live
 		written, err = r.api.Update(ctx, r.content.merged(live, desired), metav1.UpdateOptions{FieldManager: mark.FieldManager})

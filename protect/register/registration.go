@@ -26,12 +26,18 @@ import (
 	"github.com/headwater-k8s/headwater/protect/spec"
 )
 
-const readyInterval = 200 * time.Millisecond
+const (
+	readyInterval = 200 * time.Millisecond
+	// uninstalledRetry is how often to look whether Headwater was installed again.
+	uninstalledRetry = 10 * time.Second
+)
 
 // Registration keeps the webhook configuration and the policies in the state
 // that the rules require. One replica runs it, the leader.
 type Registration struct {
 	Client kubernetes.Interface
+	// Owner owns what is registered.
+	Owner *kube.Owner
 	// Namespace is Headwater's own.
 	Namespace string
 	Rules     *rules.Live[spec.Rule]
@@ -94,6 +100,8 @@ type Registration struct {
 	webhookGone bool
 	// helpUntil is until when policies help the webhook. See helpFor.
 	helpUntil time.Time
+	// uninstalled is true while the last reconcile found that the owner is gone.
+	uninstalled bool
 }
 
 // Changed triggers a reconcile.
@@ -115,8 +123,21 @@ func (r *Registration) Run(ctx context.Context) error {
 	}
 	defer r.running.Wait()
 	defer r.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { r.Wake.Notify() })()
-	loop.Loop{Wake: r.Wake, Clock: r.Clock, Log: r.Log, Step: r.reconcile}.Run(ctx)
+	loop.Loop{Wake: r.Wake, Clock: r.Clock, Log: r.Log, Step: r.step}.Run(ctx)
 	return nil
+}
+
+// step reconciles while Headwater is installed.
+func (r *Registration) step(ctx context.Context) (requeueAfter time.Duration, err error) {
+	requeueAfter, err = r.reconcile(ctx)
+	uninstalled := errors.Is(err, kube.ErrUninstalled)
+	if uninstalled && !r.uninstalled {
+		r.reportUninstalled()
+	}
+	if r.uninstalled = uninstalled; uninstalled {
+		return uninstalledRetry, nil
+	}
+	return requeueAfter, err
 }
 
 func (r *Registration) reconcile(ctx context.Context) (requeueAfter time.Duration, err error) {
@@ -125,6 +146,9 @@ func (r *Registration) reconcile(ctx context.Context) (requeueAfter time.Duratio
 	}
 	if err := r.Versions.load(ctx); err != nil {
 		return 0, err
+	}
+	if r.Versions.hadOwner() {
+		r.Owner.Was()
 	}
 	engine, err := r.engine(ctx)
 	if err != nil {
@@ -209,11 +233,11 @@ func (r *Registration) discoverPolicies(ctx context.Context) error {
 	return nil
 }
 
-// setOwner makes Headwater's ClusterRole the owner of object. Before a creation it looks the owner
-// up again: if the owner was recreated, the garbage collector may have deleted the object.
-func (r *Registration) setOwner(ctx context.Context, object metav1.Object, creation bool) error {
-	if creation || r.owner == nil {
-		owner, err := kube.OwnerReferences(ctx, r.Client)
+// setOwner makes Headwater's ClusterRole the owner of object. Before a write it looks the owner
+// up again: if that is gone or was recreated, the garbage collector may have deleted the object.
+func (r *Registration) setOwner(ctx context.Context, object metav1.Object, write bool) error {
+	if write || r.owner == nil {
+		owner, err := r.Owner.References(ctx)
 		if err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/configmap"
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/live"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/internal/mark"
@@ -68,7 +69,7 @@ func newTestRegistration(t *testing.T, client *fake.Clientset, set *rules.Set[sp
 	s.identity, s.settings = live.New(protecttest.HeadwaterUser), live.New(spec.Settings{Engine: spec.EngineWebhook})
 	s.proved.Store(&prove.Proof{Known: true, By: spec.EngineWebhook})
 	s.Registration = &Registration{
-		Client: client, Namespace: "headwater", Versions: Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, Rules: rules.NewLive(set), Settings: s.settings, Endpoint: func([]byte) spec.Endpoint { return protecttest.Endpoint(t) },
+		Client: client, Owner: kube.NewOwner(client), Namespace: "headwater", Versions: Versions{Store: configmap.Store{Client: client, Namespace: "headwater", Name: RegisteredConfigMap}}, Rules: rules.NewLive(set), Settings: s.settings, Endpoint: func([]byte) spec.Endpoint { return protecttest.Endpoint(t) },
 		World: func() decide.World {
 			return decidetest.NewWorld(func(w *decide.World) { w.Headwater = s.identity.Load() })
 		},

@@ -35,11 +35,24 @@ func versionOf(object metav1.Object) string {
 	return fmt.Sprintf("%s/%d", object.GetUID(), object.GetGeneration())
 }
 
+// nobody is what is stored in place of the UID of an owner.
+const nobody = "nobody"
+
+// hadOwner reports whether an object was registered that had an owner.
+func (v *Versions) hadOwner() bool {
+	for _, entry := range v.observed {
+		if _, owner, _ := strings.Cut(entry, " "); owner != nobody {
+			return true
+		}
+	}
+	return false
+}
+
 func ownerOf(object metav1.Object) string {
 	for _, owner := range object.GetOwnerReferences() {
 		return string(owner.UID)
 	}
-	return "nobody"
+	return nobody
 }
 
 // set stores the version of live, which is in the desired state.

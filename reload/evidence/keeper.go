@@ -60,7 +60,7 @@ type Keeper struct {
 	Client    metadata.Interface
 	Rules     *rules.Live[spec.Rule]
 	Find      Find
-	// Lost says which consumers are not watched, as kube.Watches.Lost does.
+	// Lost says which consumers are not watched, as kube.Watches.FirstLost does.
 	Lost func(after time.Duration) *kube.Loss
 	Log  *zap.Logger
 	Now  func() time.Time

@@ -24,6 +24,8 @@ const (
 	// cacheRetry is the delay after a write that failed because the cache was behind.
 	// The watch event normally arrives first.
 	cacheRetry = time.Second
+	// blindRetry is the delay while what the delivery depends on cannot be read.
+	blindRetry = 5 * time.Second
 	// answerRetry is the delay after a request could not be answered.
 	answerRetry = 10 * time.Second
 )

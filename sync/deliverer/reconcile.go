@@ -50,6 +50,10 @@ func (d *Deliverer) deliver(ctx context.Context, key revisions.Key) error {
 		d.queue.After(key, cacheRetry)
 		return nil
 	}
+	if d.Reader.Caches.CannotDeliver(key.Source.Kind, key.Source.Namespace) != nil {
+		d.queue.After(key, blindRetry)
+		return nil
+	}
 	w := &work{Deliverer: d, key: key, rule: rule, source: source}
 	w.free = d.Reader.Revisions.FirstFree(key) // before stored, which may grow in between
 	w.stored = d.Reader.Revisions.Stored(key)

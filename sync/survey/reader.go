@@ -70,7 +70,7 @@ func NewReader(live *rules.Live[spec.Rule], clients *kube.Clients, caches *infor
 		return nil, err
 	}
 	requested, err := newRecords(clients, caches, ownNamespace, entries[Requests]{
-		DeliveriesName, "delivery requests", decodeJSON[Requests], "requests about deliveries ignored because they are not valid JSON; run the command again",
+		DeliveriesName, informers.RequestsCache, decodeJSON[Requests], "requests about deliveries ignored because they are not valid JSON; run the command again",
 	}, log)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/loop"
 	"github.com/headwater-k8s/headwater/sync/delivery"
@@ -64,21 +65,27 @@ func ChangeRequests(ctx context.Context, client kubernetes.Interface, ownNamespa
 
 // KeepRequestConfigMaps creates the ConfigMaps of approvals and of requests while they
 // do not exist, and recreates those that are immutable, until ctx ends: no user has the
-// permission to create or delete them.
-func (o *Reader) KeepRequestConfigMaps(ctx context.Context, log *zap.Logger) error {
+// permission to create or delete them. Without owner, it creates none.
+func (o *Reader) KeepRequestConfigMaps(ctx context.Context, owner *kube.Owner, log *zap.Logger) error {
 	woken := loop.NewWake()
 	subscribe := func(all *informers.Subscriptions) {
 		all.Add(o.Approvals.View.OnChange(func(informers.Change[*StoredApprovals]) { woken.Notify() }))
 		all.Add(o.Requests.View.OnChange(func(informers.Change[*StoredRequests]) { woken.Notify() }))
 	}
 	step := func(ctx context.Context) (time.Duration, error) {
-		return 0, errors.Join(o.Approvals.release(ctx, log), o.Requests.release(ctx, log), o.createRequestConfigMaps(ctx))
+		return 0, errors.Join(o.Approvals.release(ctx, log), o.Requests.release(ctx, log), o.createRequestConfigMaps(ctx, owner))
 	}
 	return o.Caches.Follow(ctx, subscribe, loop.Loop{Wake: woken, Clock: clock.RealClock{}, Log: log, Step: step}.Run)
 }
 
-func (o *Reader) createRequestConfigMaps(ctx context.Context) error {
+func (o *Reader) createRequestConfigMaps(ctx context.Context, owner *kube.Owner) error {
 	approved := o.Approvals.All()
+	if approved != nil && o.Requests.All() != nil {
+		return nil
+	}
+	if err := owner.Installed(ctx); err != nil {
+		return err
+	}
 	if approved == nil {
 		if err := o.Approvals.create(ctx, nil); err != nil {
 			return err

@@ -58,6 +58,7 @@ func TestObjectsOfTheService(t *testing.T) {
 	metadata := metadatafake.NewTestScheme()
 	require.NoError(t, metav1.AddMetaToScheme(metadata))
 	clients := &kube.Clients{
+		Owner: kube.NewOwner(typed),
 		Typed: typed, Metadata: metadatafake.NewSimpleMetadataClient(metadata),
 		Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(metadata, map[schema.GroupVersionResource]string{rulestatus.GVR: "RuleStatusList"}), Host: "fake", Config: &rest.Config{Host: "https://127.0.0.1:1"},
 	}

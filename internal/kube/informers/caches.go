@@ -115,10 +115,14 @@ const (
 	clonesCache     = "clones: "
 	unmanagedCache  = "other "
 	sourcesCache    = "sources: "
+	// RevisionsCache is that of the revisions of a kind.
+	RevisionsCache = "revisions: "
+	// RequestsCache is that of requests about deliveries.
+	RequestsCache = "delivery requests"
 )
 
-// CannotReadAfter is for how long a cache may not be kept current: a broken watch is tried
-// again sooner.
+// CannotReadAfter is for how long a cache may not be kept current. After an outage of seconds, client-go
+// tries again sooner.
 const CannotReadAfter = 30 * time.Second
 
 // CannotRead returns what has not been read for CannotReadAfter of all that clones of kind
@@ -135,7 +139,40 @@ func (c *Caches) CannotRead(kind object.Kind, namespace string) *kube.Loss {
 			needed = append(needed, view.Name())
 		}
 	}
-	return c.watches.Lost(needed, CannotReadAfter)
+	return c.watches.FirstLost(needed, CannotReadAfter)
+}
+
+// CannotDeliver is CannotRead for a delivery, which also depends on revisions and requests.
+func (c *Caches) CannotDeliver(kind object.Kind, namespace string) *kube.Loss {
+	if loss := c.CannotRead(kind, namespace); loss != nil {
+		return loss
+	}
+	return c.watches.FirstLost([]string{RevisionsCache + kind.Resource(), RequestsCache}, CannotReadAfter)
+}
+
+// Losses returns what has not been read for CannotReadAfter of all that is cached.
+func (c *Caches) Losses() []*kube.Loss {
+	var names []string
+	c.mu.Lock()
+	for _, m := range c.members {
+		if m.started && m.needed() {
+			names = append(names, m.caches()...)
+		}
+	}
+	c.mu.Unlock()
+	for _, view := range c.Sources.all() {
+		names = append(names, view.Name())
+	}
+	return c.watches.Lost(names, CannotReadAfter)
+}
+
+// caches returns the names of the caches that member is made of, but those that cannot be read
+// from their beginning.
+func (m *member) caches() []string {
+	if optional, ok := m.runner.(interface{ Full() []string }); ok {
+		return optional.Full()
+	}
+	return []string{m.Name()}
 }
 
 // Always is the argument of Add for a view that every configuration needs.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/headwater-k8s/headwater/internal/digest"
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/admission"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
@@ -23,11 +24,11 @@ import (
 )
 
 // KeepDigestKey returns work for the leader that recreates the Secret of the digest
-// key if it is deleted, so that the next start finds the key in use. Every replica
+// key if it is deleted while owner is there, so that the next start finds the key in use. Every replica
 // has loaded the same key.
-func KeepDigestKey(k *digestkey.Key, clk clock.Clock, log *zap.Logger) leader.Runnable {
+func KeepDigestKey(k *digestkey.Key, owner *kube.Owner, clk clock.Clock, log *zap.Logger) leader.Runnable {
 	log = log.Named("digest-key")
-	return leader.Runnable{Name: "digest key", Run: func(ctx context.Context) error { return keepKey(ctx, k, clk, log) }}
+	return leader.Runnable{Name: "digest key", Run: func(ctx context.Context) error { return keepKey(ctx, k, owner, clk, log) }}
 }
 
 // storedKey is the cached part of the Secret, without the key.
@@ -48,7 +49,7 @@ func keepStoredKey(obj any) (*storedKey, error) {
 	return kept, nil
 }
 
-func keepKey(ctx context.Context, k *digestkey.Key, clk clock.Clock, log *zap.Logger) error {
+func keepKey(ctx context.Context, k *digestkey.Key, owner *kube.Owner, clk clock.Clock, log *zap.Logger) error {
 	informer := coreinformers.NewFilteredSecretInformer(k.Client, k.Namespace, 0, cache.Indexers{}, Named(digestkey.SecretName))
 	view, err := NewView("digest key", informer, log, keepStoredKey)
 	if err != nil {
@@ -66,14 +67,14 @@ func keepKey(ctx context.Context, k *digestkey.Key, clk clock.Clock, log *zap.Lo
 	}
 	loop.Loop{Wake: woken, Clock: clk, Log: log, Step: func(ctx context.Context) (time.Duration, error) {
 		stored, _ := view.Get(k.Namespace, digestkey.SecretName)
-		return 0, putKeyBack(ctx, k, stored, log)
+		return 0, putKeyBack(ctx, k, owner, stored, log)
 	}}.Run(ctx)
 	return nil
 }
 
 // putKeyBack creates the Secret if stored is nil, which means that it does not
 // exist. It never overwrites another key: a newer replica may use that one.
-func putKeyBack(ctx context.Context, k *digestkey.Key, stored *storedKey, log *zap.Logger) error {
+func putKeyBack(ctx context.Context, k *digestkey.Key, owner *kube.Owner, stored *storedKey, log *zap.Logger) error {
 	inUse, secret := k.InUse.Load(), zap.String("secret", k.Namespace+"/"+digestkey.SecretName)
 	if stored != nil {
 		if stored.id != inUse.Hasher.ID() {
@@ -81,6 +82,9 @@ func putKeyBack(ctx context.Context, k *digestkey.Key, stored *storedKey, log *z
 				"delete the Secret, and Headwater restores the key in use", secret)
 		}
 		return nil
+	}
+	if err := owner.Installed(ctx); err != nil {
+		return err
 	}
 	_, err := k.Client.CoreV1().Secrets(k.Namespace).Create(ctx, k.Secret(inUse.Key, inUse.Installed), metav1.CreateOptions{FieldManager: mark.FieldManager})
 	if apierrors.IsAlreadyExists(err) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/kube/digestkey"
 	"github.com/headwater-k8s/headwater/internal/mark"
 )
@@ -60,7 +61,7 @@ func TestADeletedDigestKeyIsPutBackAsItWas(t *testing.T) {
 			})
 
 			core, logged := observer.New(zapcore.DebugLevel)
-			err = putKeyBack(t.Context(), key, stored, zap.New(core))
+			err = putKeyBack(t.Context(), key, kube.NewOwner(key.Client), stored, zap.New(core))
 
 			said := fmt.Sprint(err)
 			for _, entry := range logged.All() {
@@ -94,7 +95,7 @@ func TestARightDigestKeyIsLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	client.ClearActions()
 	core, logged := observer.New(zapcore.DebugLevel)
-	require.NoError(t, putKeyBack(t.Context(), key, stored, zap.New(core)))
+	require.NoError(t, putKeyBack(t.Context(), key, kube.NewOwner(key.Client), stored, zap.New(core)))
 	require.Empty(t, client.Actions())
 	require.Empty(t, logged.All())
 }
@@ -119,7 +120,7 @@ func TestTheTimeOfTheInstallationOutlivesTheSecret(t *testing.T) {
 	for range 2 { // it is put back again and again
 		created = created.Add(time.Hour)
 		require.NoError(t, secrets.Delete(t.Context(), digestkey.SecretName, metav1.DeleteOptions{}))
-		require.NoError(t, putKeyBack(t.Context(), key, nil, zap.NewNop()))
+		require.NoError(t, putKeyBack(t.Context(), key, kube.NewOwner(key.Client), nil, zap.NewNop()))
 		key = digestkey.New(client, namespace)
 		require.NoError(t, key.Load(t.Context()))
 		require.Equal(t, installed, key.InstalledAt().UTC())

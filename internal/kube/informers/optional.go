@@ -208,6 +208,7 @@ func (o *Optional[T]) Full() (names []string) {
 			names = append(names, view.Name())
 		}
 	}
+	slices.Sort(names)
 	return names
 }
 
