@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,10 +88,10 @@ func Reading(ctx context.Context, cache string) context.Context {
 func newWatches() *Watches { return &Watches{now: time.Now, of: map[string]*watched{}} }
 
 // Lost returns the losses of those of caches that have not been watched for so long, which
-// must be more than steadyAfter. For one that was never watched, or whose earlier reading has ended, the time
-// counts from the first call. API servers end each watch after some
-// minutes, and the next one continues where it ended. Without a connection of their own, as
-// fake clients, w is nil and nothing is lost.
+// must be more than steadyAfter. For one that was never watched, or whose earlier reading has
+// ended, the time counts from the first call. API servers end each watch after some minutes,
+// and the next one continues where it ended. Without a connection of their own, as fake
+// clients, w is nil and nothing is lost.
 func (w *Watches) Lost(caches []string, after time.Duration) (lost []*Loss) {
 	if w == nil {
 		return nil
@@ -235,7 +234,7 @@ type watchBody struct {
 
 	watches *Watches
 	by      *reading
-	// before is the end of what was read, as long as the list has not ended.
+	// before is the end of what was read before, as long as the list has not ended.
 	before []byte
 
 	mu               sync.Mutex
@@ -245,18 +244,27 @@ type watchBody struct {
 // Read implements io.Reader.
 func (b *watchBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if !b.isFollowing() {
-		seen := slices.Concat(b.before, p[:n])
-		if bytes.Contains(seen, initialEventsEnd) {
-			b.follows()
-			seen = nil
-		}
-		b.before = bytes.Clone(seen[max(0, len(seen)-len(initialEventsEnd)):])
+	if !b.isFollowing() && b.endsList(p[:n]) {
+		b.follows()
 	}
 	if err != nil {
 		b.end()
 	}
 	return n, err
+}
+
+// endsList reports whether the list ends in what was read now, which may have begun before.
+func (b *watchBody) endsList(now []byte) bool {
+	size := len(initialEventsEnd)
+	border := append(b.before, now[:min(len(now), size)]...) //nolint:gocritic // before is replaced
+	if bytes.Contains(now, initialEventsEnd) || bytes.Contains(border, initialEventsEnd) {
+		return true
+	}
+	if len(now) > size {
+		border = append(border[:0], now[len(now)-size:]...)
+	}
+	b.before = border[max(0, len(border)-size):]
+	return false
 }
 
 // Close implements io.Closer.

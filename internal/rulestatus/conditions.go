@@ -119,7 +119,7 @@ func (f *Facts) configurationValid() finding {
 
 func (f *Facts) sourceFound() finding {
 	if f.CannotRead != nil {
-		return cannotRead(SourceFound, f.CannotRead, "nothing is written for the rule meanwhile, since what Headwater has of them may be old")
+		return cannotRead(SourceFound, f.CannotRead, "no clone of the rule is written or deleted meanwhile, since what Headwater has of them may be old")
 	}
 	if f.Missing != "" {
 		return found(SourceFound, metav1.ConditionFalse, "SourceMissing", f.Missing, stuck)

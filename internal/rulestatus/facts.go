@@ -31,7 +31,7 @@ type Facts struct {
 	// SourceUID is that of the source; empty if there is none, or more than one.
 	SourceUID types.UID
 	// CannotRead says what of the rule's sources and clones has not been read for so long that
-	// nothing is written for it; nil if all is read.
+	// no clone of it is written; nil if all is read.
 	CannotRead *kube.Loss
 	// CannotReadConsumers is the same of consumers, if the rule reloads any.
 	CannotReadConsumers *kube.Loss

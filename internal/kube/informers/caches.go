@@ -121,8 +121,8 @@ const (
 	RequestsCache = "delivery requests"
 )
 
-// CannotReadAfter is for how long a cache may not be kept current. After an outage of seconds, client-go
-// tries again sooner.
+// CannotReadAfter is for how long a cache may not be kept current. After an outage of seconds,
+// client-go tries again sooner.
 const CannotReadAfter = 30 * time.Second
 
 // CannotRead returns what has not been read for CannotReadAfter of all that clones of kind

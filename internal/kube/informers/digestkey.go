@@ -24,8 +24,8 @@ import (
 )
 
 // KeepDigestKey returns work for the leader that recreates the Secret of the digest
-// key if it is deleted while owner is there, so that the next start finds the key in use. Every replica
-// has loaded the same key.
+// key if it is deleted while owner is there, so that the next start finds the key in use.
+// Every replica has loaded the same key.
 func KeepDigestKey(k *digestkey.Key, owner *kube.Owner, clk clock.Clock, log *zap.Logger) leader.Runnable {
 	log = log.Named("digest-key")
 	return leader.Runnable{Name: "digest key", Run: func(ctx context.Context) error { return keepKey(ctx, k, owner, clk, log) }}

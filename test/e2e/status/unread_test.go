@@ -166,7 +166,7 @@ func (e *env) unseeingAtOnce(proxy *cluster.Proxy, resource string) (again func(
 // saysSince checks that a message names a time between began and now, and why.
 func (e *env) saysSince(message string, began time.Time) {
 	e.Helper()
-	require.Regexp(e, `^Headwater cannot read (secrets|configmaps|namespaces) since \S+Z \([^)]+\): .+; nothing is written for the rule meanwhile`, message)
+	require.Regexp(e, `^Headwater cannot read (secrets|configmaps|namespaces) since \S+Z \([^)]+\): .+; no clone of the rule is written or deleted meanwhile`, message)
 	var at time.Time
 	for _, word := range strings.Fields(message) {
 		if parsed, err := time.Parse(time.RFC3339, word); err == nil {
