@@ -224,6 +224,30 @@ func TestTheHistoryHasEveryEditionInOrder(t *testing.T) {
 	require.Empty(t, slices.DeleteFunc(rest, func(v Edition) bool { return v.Name != name }))
 }
 
+func TestADamagedObjectIsReadByNobodyUntilItIsTakenAway(t *testing.T) {
+	c := Shared(t)
+	configMaps := clientOf(t, c.Config()).CoreV1().ConfigMaps("default")
+	before, err := configMaps.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	from, err := strconv.ParseInt(before.ResourceVersion, 10, 64)
+	require.NoError(t, err)
+	name := unique("damaged")
+	require.NoError(t, c.Damage(t.Context(), "configmaps", "default", name))
+	_, err = configMaps.List(t.Context(), metav1.ListOptions{})
+	require.Error(t, err)
+	require.NoError(t, c.Undamage(t.Context(), "configmaps", "default", name))
+	require.Eventually(t, func() bool {
+		_, err := configMaps.List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	}, time.Minute, 100*time.Millisecond)
+
+	all, _, err := c.History(t.Context(), from, "configmaps")
+	require.NoError(t, err, "the next test that has the cluster reads its history, too")
+	for _, edition := range all {
+		require.False(t, edition.Name == name && edition.Object != nil)
+	}
+}
+
 func TestACompactedEtcdHasForgotten(t *testing.T) {
 	t.Parallel()
 	c := ForTest(t, Options{Log: t.Output()})

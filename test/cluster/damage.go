@@ -6,10 +6,13 @@ import (
 	"fmt"
 )
 
+// damaged is stored in place of an object by Damage. History leaves it out.
+var damaged = []byte("k8s\x00damaged")
+
 // Damage stores an object that no API server can read, so that every list and watch of its
 // resource fails, until Undamage.
 func (c *Cluster) Damage(ctx context.Context, resource, namespace, name string) error {
-	return c.changeKey(ctx, "kv/put", map[string][]byte{"key": keyOf(resource, namespace, name), "value": []byte("k8s\x00damaged")})
+	return c.changeKey(ctx, "kv/put", map[string][]byte{"key": keyOf(resource, namespace, name), "value": damaged})
 }
 
 // Undamage takes away what Damage stored.

@@ -30,6 +30,7 @@ type Edition struct {
 // revision from on, in order, and the revision to go on from. It comes from
 // etcd, so that nothing is missing: also not what was written and written over
 // while no API server could be asked. It reaches back to the last CompactEtcd.
+// What Damage stored is no edition: other tests have the cluster afterwards.
 func (c *Cluster) History(ctx context.Context, from int64, resources ...string) (editions []Edition, next int64, err error) {
 	next, err = c.written(ctx, from, func(event watchEvent) error {
 		edition, wanted, err := event.edition(resources)
@@ -203,6 +204,9 @@ type watchEvent struct {
 // edition reads an event about an object of resources. The API server's keys
 // are /registry/RESOURCE/NAMESPACE/NAME.
 func (e watchEvent) edition(resources []string) (edition Edition, wanted bool, err error) {
+	if bytes.Equal(e.KV.Value, damaged) {
+		return edition, false, nil
+	}
 	for _, resource := range resources {
 		path, found := strings.CutPrefix(string(e.KV.Key), "/registry/"+resource+"/")
 		if !found {
