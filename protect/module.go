@@ -280,8 +280,12 @@ type cachedWorld struct {
 
 // ready reports whether the namespaces and ClusterRoleBindings are cached, so
 // that exempt users are recognised. Until a rule's source namespace is cached,
-// hasSource reports that the source exists.
-func (w cachedWorld) ready() bool { return w.caches.Namespaces.HasSynced() && w.access.hasSynced() }
+// hasSource reports that the source exists. While namespaces cannot be read, none is known
+// to terminate, so that a source in one that does is not deleted.
+func (w cachedWorld) ready() bool {
+	namespaces := w.caches.Namespaces
+	return w.access.hasSynced() && (namespaces.HasSynced() || !slices.Contains(w.caches.Awaited(), namespaces.Name()))
+}
 
 func (w cachedWorld) world() decide.World {
 	return decide.World{

@@ -42,7 +42,7 @@ func webhookPermissions(namespace, certificate string) []kube.Permission {
 	if certificate != "" {
 		return append(all, kube.Permission{
 			Resource: "secrets", Namespace: namespace, Name: certificate,
-			Verbs: []string{"list", "watch"}, For: "serve the webhook's certificate",
+			Verbs: []string{"get", "list", "watch"}, For: "serve the webhook's certificate", Cached: true,
 		})
 	}
 	return append(all,
@@ -51,7 +51,7 @@ func webhookPermissions(namespace, certificate string) []kube.Permission {
 		},
 		kube.Permission{
 			Resource: "secrets", Namespace: namespace, Name: spec.CertificateSecret,
-			Verbs: []string{"list", "watch", "update", "delete"}, For: "renew the webhook's certificate",
+			Verbs: []string{"get", "list", "watch", "update", "delete"}, For: "renew the webhook's certificate", Cached: true,
 		})
 }
 

@@ -57,7 +57,12 @@ type controller struct {
 	unrestartable *unrestartable.Reporter
 	// passed is true once every consumer was reconciled since this process leads.
 	passed atomic.Bool
+	// parked has for how many kinds of objects are not read whether consumers wait until they are.
+	parked [maxUnread + 1]atomic.Bool
 }
+
+// maxUnread is how many kinds of objects there are.
+const maxUnread = 2
 
 func newController(p params, consumers *gather.Consumers, metrics *report.Metrics) *controller {
 	c := &controller{
@@ -92,6 +97,15 @@ func newController(p params, consumers *gather.Consumers, metrics *report.Metric
 // cannotRead says which consumers have not been watched for so long; nil if all are.
 func (c *controller) cannotRead(after time.Duration) *kube.Loss {
 	return c.clients.Watches.FirstLost(c.consumers.Cached(c.clients.Scope), after)
+}
+
+// cannotDecide says what has not been read for so long that consumers depend on; nil if all is.
+// What of objects was read once may be old, but what is not in it does not exist.
+func (c *controller) cannotDecide(after time.Duration) *kube.Loss {
+	if loss := c.cannotRead(after); loss != nil {
+		return loss
+	}
+	return c.caches.UnreadLoss()
 }
 
 // look returns a view of the caches, by the rules and settings of now.
@@ -150,11 +164,27 @@ func (c *controller) work(ctx context.Context) {
 	background.Go(func() { c.posts.Queue.Run(ctx) })
 	background.Go(func() { c.reads.Queue.Run(ctx) })
 	background.Go(func() { c.evidence.Run(ctx) })
+	background.Go(func() { runEvery(ctx, reportInterval, c.unpark) })
 	background.Go(func() { runEvery(ctx, expireInterval, c.rollouts.Expire) })
 	background.Go(func() { runEvery(ctx, reportInterval, c.unrestartable.ReportDue) })
 	background.Go(func() { runEvery(ctx, reportInterval, c.report.EmitSummaries) })
 	background.Go(func() { runEvery(ctx, reportInterval, c.started.Judge) })
 	c.queue.Run(ctx)
+}
+
+// park has what is to be reconciled wait until fewer kinds of objects are unread.
+func (c *controller) park(unread int) { c.parked[unread].Store(true) }
+
+// unpark reconciles what waited for a kind of object that is read by now.
+func (c *controller) unpark() {
+	waited := false
+	for unread := len(c.caches.Unread()) + 1; unread < len(c.parked); unread++ {
+		waited = c.parked[unread].Swap(false) || waited
+	}
+	if waited {
+		c.passed.Store(false)
+		c.enqueueAll()
+	}
 }
 
 const (
@@ -177,17 +207,19 @@ func runEvery(ctx context.Context, period time.Duration, do func()) {
 	}
 }
 
+// subscribe follows what decisions depend on. Without consumers nothing can be decided; what the
+// objects of a kind are that cannot be read, AwaitsObjects waits for.
 func (c *controller) subscribe(all *informers.Subscriptions) {
 	for _, kind := range kinds.WorkloadKinds() {
-		all.Add(c.consumers.Workloads[kind].OnChange(c.workloadChanged))
+		all.Require(c.consumers.Workloads[kind].OnChange(c.workloadChanged))
 	}
 	for _, kind := range object.Kinds {
 		all.Add(c.caches.Clones[kind].OnChange(c.cloneChanged))
 		all.Add(c.caches.Unmanaged[kind].OnChange(c.unmanagedChanged(kind)))
 	}
-	all.Add(c.consumers.Optional.OnChange(c.workloadChanged))
-	all.Add(c.consumers.Owners.OnChange(c.ownerChanged))
-	all.Add(c.consumers.Pods.OnChange(c.podChanged))
-	all.Add(c.caches.Namespaces.OnChange(c.namespaceChanged))
+	all.Require(c.consumers.Optional.OnChange(c.workloadChanged))
+	all.Require(c.consumers.Owners.OnChange(c.ownerChanged))
+	all.Require(c.consumers.Pods.OnChange(c.podChanged))
+	all.Require(c.caches.Namespaces.OnChange(c.namespaceChanged))
 	all.Add(c.caches.Sources.OnChange(c.sourceChanged))
 }

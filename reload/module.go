@@ -83,7 +83,7 @@ func newDefinitions(p params) (*informers.View[*informers.Definition], error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Caches.Add(view, p.needed)
+	p.Caches.AddApart(view, p.needed)
 	return view, nil
 }
 
@@ -110,7 +110,7 @@ func newResult(p params, c *controller, s *fields.Controller) result {
 			if !p.needed() {
 				return nil
 			}
-			return c.cannotRead(after)
+			return c.cannotDecide(after)
 		}},
 		Restarts:    leader.Runnable{Name: "reload", Run: c.run},
 		Fields:      leader.Runnable{Name: "reload-targets", Run: s.Run},
@@ -124,13 +124,14 @@ type View struct {
 	memory  *track.Memory
 	started *track.RolloutWatch
 	passed  *atomic.Bool
-	// cannotRead is that of the controller, if anything is reloaded.
-	cannotRead func(after time.Duration) *kube.Loss
+	// cannotDecide is that of the controller, if anything is reloaded.
+	cannotDecide func(after time.Duration) *kube.Loss
 }
 
-// CannotRead says which consumers have not been watched for so long; nil if all are, or nothing
-// is reloaded. For those that never were, the time counts from the first call.
-func (v *View) CannotRead(after time.Duration) *kube.Loss { return v.cannotRead(after) }
+// CannotRead says what of consumers has not been watched for so long, or of the objects that they
+// use has not been read since this process began; nil if all is, or nothing is reloaded. For what
+// never was, the time counts from the first call.
+func (v *View) CannotRead(after time.Duration) *kube.Loss { return v.cannotDecide(after) }
 
 // Settled reports whether every consumer was reconciled since this process leads: what
 // it knows of waiting restarts is then complete.
@@ -151,14 +152,14 @@ func permissions(scope kube.Scope, settings spec.Settings, set *rules.Set[spec.R
 	const restart = "restart consumers"
 	all := []kube.Permission{
 		{Group: "batch", Resource: "jobs", Verbs: []string{"get"}, For: "report Jobs that Reloader would recreate", Optional: true},
-		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes"},
+		{Resource: "pods", Verbs: verbs, For: "refresh mounted volumes", Cached: true},
 		{
 			Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Verbs: []string{"list", "watch"},
 			For: "find out which kinds the cluster has",
 		},
 	}
 	for _, kind := range kinds.WorkloadKinds() {
-		all = append(all, kube.Permission{Group: kinds.Typed[kind].Group, Resource: kinds.Typed[kind].Resource, Verbs: verbs, For: restart})
+		all = append(all, kube.Permission{Group: kinds.Typed[kind].Group, Resource: kinds.Typed[kind].Resource, Verbs: verbs, For: restart, Cached: true})
 	}
 	for _, kind := range object.Kinds {
 		if settings.WithoutRules() {

@@ -20,8 +20,13 @@ import (
 )
 
 func (c *controller) reconcile(ctx context.Context, k kinds.Key) error {
-	if c.look().AwaitsNamespace(k) {
+	look := c.look()
+	if look.AwaitsNamespace(k) {
 		c.queue.After(k, gather.RereadDelay)
+	}
+	if unread := len(c.caches.Unread()); unread > 0 && look.AwaitsObjects(k) {
+		c.park(unread)
+		return nil
 	}
 	var err error
 	switch k.Kind {

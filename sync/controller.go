@@ -80,13 +80,14 @@ func (c *controller) connect(options queue.Options) error {
 	return c.subscriptions.Err()
 }
 
-// Run reconciles until ctx ends. It begins with a full pass once all caches are full,
-// which repairs everything a stopped controller missed.
+// Run reconciles until ctx ends. It begins with a full pass once the caches are read, which
+// repairs everything a stopped controller missed. What cannot be read then is passed over
+// until it can; see isBlind.
 func (c *controller) Run(ctx context.Context) error {
 	c.queue.Open()
 	defer c.queue.Close()
 	defer c.Live.Subscribe(c.rulesChanged)()
-	if c.Caches.AwaitFull(ctx, &c.subscriptions) {
+	if c.Caches.AwaitRead(ctx, &c.subscriptions) {
 		c.work(ctx)
 	}
 	return nil

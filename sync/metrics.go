@@ -69,7 +69,7 @@ const maxFailing = 100
 
 var (
 	workingDesc = prometheus.NewDesc("headwater_sync_working",
-		"1 while this replica reconciles clones: it is the leader and its caches are full.", nil, nil)
+		"1 while this replica reconciles clones: it is the leader, and has read what the API server lets it read.", nil, nil)
 	clonesDesc = prometheus.NewDesc("headwater_sync_clones",
 		"Clones by state: current, behind, drifting, conflict, refused, held, fighting, failed, removing, retained. Those that wait for sync.removeAfter are removing.",
 		[]string{"rule", "state", "reason"}, nil)

@@ -82,7 +82,7 @@ func newResult(p params) (result, error) {
 		Reader: observer, client: p.Clients.Typed, ownNamespace: p.Options.Namespace,
 		writer: p.Writer, key: p.Key, events: p.Events, metrics: newMetrics(p.Registry), log: p.Log, now: time.Now,
 		observer: orNoop(p.Observer), policies: p.Options.Policies,
-		maxFraction: maxFraction, guard: progress.NewGuard(observer.DueRemovals, func(rule string) float64 { return observer.MaxDeleteFraction(rule, maxFraction()) }),
+		maxFraction: maxFraction, guard: progress.NewGuard(observer.MayRemove, func(rule string) float64 { return observer.MaxDeleteFraction(rule, maxFraction()) }),
 		progress: progress.NewTracker(progress.NameStaysFree),
 	}
 	observer.Failure = c.progress.Failure
@@ -112,7 +112,7 @@ func newResult(p params) (result, error) {
 // the start. Without rules that clone, it only reads.
 func permissions(scope kube.Scope, clones bool) []kube.Permission {
 	read := []string{"list", "watch"}
-	needed := []kube.Permission{{Resource: "namespaces", Verbs: read, For: "know which namespaces there are"}}
+	needed := []kube.Permission{{Resource: "namespaces", Verbs: read, For: "know which namespaces there are", Cached: true}}
 	for _, kind := range object.Kinds {
 		if !scope.Reads(kind.Resource()) {
 			continue
@@ -121,7 +121,7 @@ func permissions(scope kube.Scope, clones bool) []kube.Permission {
 		if clones {
 			verbs, why = append(slices.Clone(read), "create", "update", "delete", "get"), "keep clones right"
 		}
-		needed = append(needed, kube.Permission{Resource: kind.Resource(), Verbs: verbs, For: why})
+		needed = append(needed, kube.Permission{Resource: kind.Resource(), Verbs: verbs, For: why, Cached: true})
 	}
 	return needed
 }

@@ -66,13 +66,12 @@ func (c *controller) reconcile(ctx context.Context, target object.Ref) error {
 	return err
 }
 
-// isBlind reports whether something that target depends on has not been read for so long that
-// what the caches have of it may be old: of the rules that may want a clone there, or of the
-// source of the clone.
+// isBlind reports whether something that target depends on cannot be read, so that what the
+// caches have of it may be old or lacks something: of the rules that may want a clone there, or
+// of the source of the clone.
 func (c *controller) isBlind(target object.Ref) bool {
-	cannotRead := func(sources string) bool { return c.Caches.CannotRead(target.Kind, sources) != nil }
 	for _, rule := range c.RuleIndex(c.Live.Load()).Of(target) {
-		if cannotRead(rule.Source.Namespace) {
+		if c.Caches.IsBlind(target.Kind, rule.Source.Namespace) {
 			return true
 		}
 	}
@@ -81,7 +80,7 @@ func (c *controller) isBlind(target object.Ref) bool {
 		marks, _ := mark.Of(clone)
 		source = marks.Source
 	}
-	return cannotRead(source.Namespace)
+	return c.Caches.IsBlind(target.Kind, source.Namespace)
 }
 
 // decide returns what is to be done in state.

@@ -60,7 +60,7 @@ func TestNothingIsDecidedBeforeTheSourceNamespaceWasRead(t *testing.T) {
 	rule := synctest.Rule(t, func(c *spec.Config) { c.OnSourceDeleted = spec.Delete })
 	c, client := testController(t, *rule)
 	_, err := c.Candidates(c.Live.Load(), rule.TargetRef(rule.Source.Ref(), "team-a"), &plan.Namespace{Name: "team-a"})
-	require.ErrorIs(t, err, survey.ErrSourceUnread)
+	require.ErrorIs(t, err, survey.ErrUnread)
 	require.Empty(t, client.Actions(), "no request, least of all a delete")
 }
 

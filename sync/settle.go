@@ -37,6 +37,9 @@ func (c *controller) approveMarkers(ctx context.Context) error {
 	set := c.Live.Load()
 	for _, one := range set.All() {
 		rule, _ := set.Named(one.Name)
+		if c.IsBlind(rule.Name) {
+			continue
+		}
 		markers := c.markers(rule)
 		if len(markers) == 0 {
 			continue
@@ -184,6 +187,9 @@ func (c *controller) settleHolds(ctx context.Context) error {
 // restoreRecord stores what the guard knows if something else is stored: somebody else wrote it,
 // or the guard dropped something.
 func (c *controller) restoreRecord(ctx context.Context) error {
+	if !c.Removals.View.HasSynced() {
+		return nil
+	}
 	var record map[string]plan.RemovalLog
 	c.guard.Use(func(g *plan.Guard) { record = g.Restore(c.Removals.All(), c.now()) })
 	if record == nil {
@@ -199,7 +205,7 @@ func (c *controller) settleApprovals(ctx context.Context) error {
 	for rule, approval := range c.Approvals.All() {
 		needed := c.stillNeeded(rule)
 		_, inForce := c.Live.Load().Named(rule)
-		if (inForce || !approval.Empty()) && needed.Equal(approval.Approval) {
+		if c.IsBlind(rule) || (inForce || !approval.Empty()) && needed.Equal(approval.Approval) {
 			continue
 		}
 		if c.Approvals.Of(rule).Waiting && !needed.Waiting {
@@ -215,6 +221,10 @@ func (c *controller) settleApprovals(ctx context.Context) error {
 			return err
 		}
 	}
+	return c.settleRequests(ctx)
+}
+
+func (c *controller) settleRequests(ctx context.Context) error {
 	for rule := range c.Requests.All() {
 		if _, inForce := c.Live.Load().Named(rule); inForce {
 			continue

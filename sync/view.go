@@ -1,6 +1,8 @@
 package sync
 
 import (
+	"slices"
+
 	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/revisions"
@@ -88,12 +90,22 @@ func (v *View) Histories(rule string) map[object.Ref]revisions.History {
 }
 
 // Working reports whether this replica reconciles clones: it is the leader, and
-// its caches are full.
+// its caches are read.
 func (v *View) Working() bool { return v.controller.working.Load() }
 
 // Settled reports whether Working is true and every target was reconciled since: what
 // this process remembers of failures is then complete.
 func (v *View) Settled() bool { return v.Working() && v.controller.passed.Load() }
+
+// Unread reports whether the sources or clones of a rule have not been read yet since this process
+// began, so that the board does not know them.
+func (v *View) Unread(base rules.Base) bool {
+	_, isRead := v.controller.Caches.Sources.Of(base)
+	return !isRead || v.Board.Unread(base.Source.Kind)
+}
+
+// AnyUnread is Unread for a rule that is not in force.
+func (v *View) AnyUnread() bool { return slices.ContainsFunc(object.Kinds, v.Board.Unread) }
 
 // MissingSource is survey.Reader.MissingSource.
 func (v *View) MissingSource(base rules.Base) string { return v.controller.MissingSource(base) }

@@ -97,11 +97,26 @@ func viewOf(tb testing.TB, namespaces int, set ...spec.Rule) *View {
 // viewOn is the View of a cluster with these objects.
 func viewOn(tb testing.TB, typed, metadata []runtime.Object, set ...spec.Rule) (*View, *kube.Clients) {
 	tb.Helper()
+	v, clients := viewBegun(tb, func(string) bool { return false }, typed, metadata, set...)
+	ctx, stop := context.WithTimeout(tb.Context(), time.Minute)
+	defer stop()
+	require.True(tb, v.controller.Caches.AwaitRead(ctx, &v.controller.subscriptions))
+	return v, clients
+}
+
+// viewBegun is viewOn before everything is read: lists of the resources that refuses names fail.
+func viewBegun(tb testing.TB, refuses func(resource string) bool, typed, metadata []runtime.Object, set ...spec.Rule) (*View, *kube.Clients) {
+	tb.Helper()
 	scheme := metadatafake.NewTestScheme()
 	require.NoError(tb, metav1.AddMetaToScheme(scheme))
 	client, metadataClient := fake.NewClientset(typed...), metadatafake.NewSimpleMetadataClient(scheme, metadata...)
 	client.PrependWatchReactor("*", watchSelected(client.Tracker()))
 	metadataClient.PrependWatchReactor("*", watchSelected(metadataClient.Tracker()))
+	refuse := func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return refuses(action.GetResource().Resource), nil, errors.New("no key decrypts it")
+	}
+	client.PrependReactor("list", "*", refuse)
+	metadataClient.PrependReactor("list", "*", refuse)
 	clients := &kube.Clients{Typed: client, Metadata: metadataClient}
 	key, err := digestkey.NewEphemeral()
 	require.NoError(tb, err)
@@ -120,9 +135,6 @@ func viewOn(tb testing.TB, typed, metadata []runtime.Object, set ...spec.Rule) (
 	}
 	require.NoError(tb, c.connect(queue.Options{Name: "sync", Log: c.log, Registry: prometheus.NewRegistry()}))
 	caches.Start(ctx)
-	waitCtx, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	require.True(tb, caches.AwaitFull(waitCtx, &c.subscriptions))
 	return newView(c, nil), clients
 }
 

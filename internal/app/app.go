@@ -195,7 +195,7 @@ func ownPermissions(s Settings) []kube.Permission {
 	permissions := []kube.Permission{
 		{Resource: "namespaces", Verbs: []string{"get"}, Name: s.Namespace, For: "find its own namespace"},
 		{Resource: "secrets", Verbs: []string{"get"}, Namespace: s.Namespace, Name: digestkey.SecretName, For: "read the key of its digests"},
-		{Resource: "secrets", Verbs: []string{"list", "watch"}, Namespace: s.Namespace, Name: digestkey.SecretName, For: "notice that the key of its digests is gone"},
+		{Resource: "secrets", Verbs: []string{"list", "watch"}, Namespace: s.Namespace, Name: digestkey.SecretName, For: "notice that the key of its digests is gone", Cached: true},
 		{Resource: "secrets", Verbs: []string{"create"}, Namespace: s.Namespace, For: "make the key of its digests, and put it back"},
 		{Resource: "configmaps", Verbs: []string{"get"}, Namespace: s.Namespace, Name: config.ConfigMapName, For: "know whether the configuration comes from it"},
 		{Resource: "secrets", Verbs: []string{"get", "update", "delete"}, Namespace: s.Namespace, Name: config.LastValidName, For: "compare a new configuration with the one that was in force"},

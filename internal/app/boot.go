@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/headwater-k8s/headwater/internal/kube"
+	"github.com/headwater-k8s/headwater/internal/kube/informers"
 	"github.com/headwater-k8s/headwater/internal/kube/leader"
 	"github.com/headwater-k8s/headwater/internal/serve"
 	"github.com/headwater-k8s/headwater/protect/decide"
@@ -46,8 +47,8 @@ func (b *boot) check() serve.Check {
 		if b.state != nil {
 			return b.state
 		}
-		if pending := b.in.Caches.Pending(); len(pending) > 0 {
-			return fmt.Errorf("still reading %s", strings.Join(pending, ", "))
+		if awaited := b.in.Caches.Awaited(); len(awaited) > 0 {
+			return fmt.Errorf("still reading %s", strings.Join(awaited, ", "))
 		}
 		return nil
 	}}
@@ -86,7 +87,7 @@ func (b *boot) run(ctx context.Context) error {
 }
 
 // work runs what every replica does, and the leader's work once the caches
-// are full, until ctx ends or one of them fails.
+// are read, until ctx ends or one of them fails.
 func (b *boot) work(ctx, cacheCtx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -114,7 +115,7 @@ func (b *boot) work(ctx, cacheCtx context.Context) error {
 }
 
 func (b *boot) lead(ctx context.Context) error {
-	if !b.in.Caches.AwaitFull(ctx) {
+	if !b.in.Caches.AwaitRead(ctx, &informers.Subscriptions{}) {
 		return nil
 	}
 	return b.in.Leader.Run(ctx, b.in.LeaderWork)
@@ -159,8 +160,16 @@ func (b *boot) identify(ctx context.Context) error {
 	return nil
 }
 
+// checkPermissions passes over what cannot be listed or watched: rules that need it wait; see
+// informers.Caches.CannotRead.
 func (b *boot) checkPermissions(ctx context.Context) error {
-	return kube.CheckPermissions(ctx, b.in.Clients.Typed, b.in.Identity.Name(), "headwater", b.in.Permissions)
+	err := kube.CheckPermissions(ctx, b.in.Clients.Typed, b.in.Identity.Name(), "headwater", b.in.Permissions)
+	var missing kube.MissingError
+	if errors.As(err, &missing) && missing.OnlyOfCaches() {
+		b.in.Log.Error("rules that need what cannot be read wait until it can", zap.Error(err))
+		return nil
+	}
+	return err
 }
 
 func (b *boot) checkNamespace(ctx context.Context) error {

@@ -29,6 +29,9 @@ type Permission struct {
 	// Optional is true if Headwater works without the permission. CheckPermissions
 	// then ignores it, and the code that needs it reports the missing feature.
 	Optional bool
+	// Cached is true if what is listed and watched only fills caches: what depends on them waits
+	// without those verbs, and says so.
+	Cached bool
 }
 
 // FatalError is an error of the environment that a retry cannot fix.
@@ -63,16 +66,33 @@ func WhoAmI(ctx context.Context, clients *Clients) (authenticationv1.UserInfo, e
 // maxConcurrentReviews bounds the concurrent SelfSubjectAccessReviews at start.
 const maxConcurrentReviews = 8
 
+// MissingError says which permissions are missing, and the user to which Role must be bound.
+type MissingError struct {
+	User, Role  string
+	Permissions []Permission
+}
+
+func (e MissingError) Error() string {
+	return fmt.Sprintf("missing permissions: bind ClusterRole %s to %s (deploy/rbac.yaml), which grants all of them:\n  %s",
+		e.Role, e.User, strings.Join(LinesOf(e.Permissions), "\n  "))
+}
+
+// OnlyOfCaches reports whether nothing is missing but what fills caches.
+func (e MissingError) OnlyOfCaches() bool {
+	return !slices.ContainsFunc(e.Permissions, func(p Permission) bool {
+		return !p.Cached || slices.ContainsFunc(p.Verbs, func(verb string) bool { return verb != "list" && verb != "watch" })
+	})
+}
+
 // CheckPermissions asks the API server whether the client has all permissions. It
-// returns a FatalError that lists the missing ones and tells to bind the ClusterRole
-// role to user, the client's own user name.
+// returns a FatalError with a MissingError if not. user is the client's own user name, and
+// role the ClusterRole that grants all.
 func CheckPermissions(ctx context.Context, client kubernetes.Interface, user, role string, permissions []Permission) error {
 	missing, err := MissingPermissions(ctx, client, permissions)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return FatalError{fmt.Errorf("missing permissions: bind ClusterRole %s to %s (deploy/rbac.yaml), which grants all of them:\n  %s",
-		role, user, strings.Join(LinesOf(missing), "\n  "))}
+	return FatalError{MissingError{user, role, missing}}
 }
 
 // MissingPermissions asks the API server which of permissions the client lacks. Each has

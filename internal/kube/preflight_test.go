@@ -67,6 +67,30 @@ func TestEveryMissingPermissionIsNamedOnceAndInOrder(t *testing.T) {
 	}
 }
 
+func TestOnlyWhatFillsCachesMayBeMissing(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		cached bool
+		verbs  []string
+		want   bool
+	}{
+		"the list and watch of a cache":   {true, []string{"list", "watch"}, true},
+		"a get as well":                   {true, []string{"get", "list"}, false},
+		"a write":                         {true, []string{"update"}, false},
+		"the list and watch of something": {false, []string{"list", "watch"}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			permissions := []Permission{
+				{Resource: "pods", Verbs: []string{"list"}, Cached: true},
+				{Resource: "secrets", Verbs: test.verbs, Cached: test.cached},
+			}
+			client, _ := answering(func(authorizationv1.ResourceAttributes) (bool, error) { return false, nil })
+			var missing MissingError
+			require.ErrorAs(t, CheckPermissions(t.Context(), client, "me", "headwater", permissions), &missing)
+			require.Equal(t, test.want, missing.OnlyOfCaches())
+		})
+	}
+}
+
 func TestAPermissionThatCannotBeAskedAboutIsAnErrorThatPasses(t *testing.T) {
 	many := []Permission{{Resource: "secrets", Verbs: slices.Repeat([]string{"get"}, 100)}}
 	client, asked := answering(func(authorizationv1.ResourceAttributes) (bool, error) { return false, errors.New("too busy") })

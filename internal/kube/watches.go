@@ -1,20 +1,11 @@
 package kube
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/headwater-k8s/headwater/internal/text"
 )
@@ -34,9 +25,11 @@ type watched struct {
 	// by is what fills the cache; nil before its first request.
 	by   *reading
 	open int
+	// tried is true once a response followed changes or broke off, or a watch was refused.
+	tried bool
 	// openedAt is when the first of the open responses began to follow changes.
 	openedAt time.Time
-	// closedAt is when the last steady one ended.
+	// closedAt is when the last steady one ended, or when the first list last brought something.
 	closedAt time.Time
 	resource string
 	// why is the latest refusal or failure.
@@ -89,7 +82,7 @@ func newWatches() *Watches { return &Watches{now: time.Now, of: map[string]*watc
 
 // Lost returns the losses of those of caches that have not been watched for so long, which
 // must be more than steadyAfter. For one that was never watched, or whose earlier reading has
-// ended, the time counts from the first call. API servers end each watch after some minutes,
+// ended, the time counts from the first call, or from when its first list last brought something. API servers end each watch after some minutes,
 // and the next one continues where it ended. Without a connection of their own, as fake
 // clients, w is nil and nothing is lost.
 func (w *Watches) Lost(caches []string, after time.Duration) (lost []*Loss) {
@@ -148,7 +141,18 @@ func (w *Watches) FirstLost(caches []string, after time.Duration) *Loss {
 	return nil
 }
 
+// advanced notes that something was read of a list before the first watch. However long that takes,
+// nothing is lost.
+func advanced(one *watched, now time.Time) {
+	if !one.tried {
+		one.closedAt = now
+	}
+}
+
+func tried(one *watched, _ time.Time) { one.tried = true }
+
 func opened(one *watched, now time.Time) {
+	one.tried = true
 	if one.open++; one.open == 1 {
 		one.openedAt = now
 	}
@@ -164,135 +168,4 @@ func closed(one *watched, now time.Time) {
 // failed records why a list or watch failed.
 func failed(why string) func(*watched, time.Time) {
 	return func(one *watched, _ time.Time) { one.why = text.Truncate(why, maxWhy) }
-}
-
-// watchingTransport is a transport that tells Watches what comes of the requests that fill
-// caches.
-type watchingTransport struct {
-	next    http.RoundTripper
-	watches *Watches
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t watchingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	by, fills := request.Context().Value(readingKey{}).(*reading)
-	if !fills {
-		return t.next.RoundTrip(request)
-	}
-	resource, named := resourceOf(request.URL.Path)
-	t.watches.change(by, func(one *watched, _ time.Time) { one.resource = resource })
-	response, err := t.next.RoundTrip(request)
-	switch {
-	case errors.Is(err, context.Canceled):
-	case err != nil:
-		t.watches.change(by, failed(err.Error()))
-	case response.StatusCode >= http.StatusBadRequest:
-		t.watches.change(by, failed(refusal(response)))
-	case verbOf(request, named) == "watch":
-		body := &watchBody{ReadCloser: response.Body, watches: t.watches, by: by}
-		if !strings.Contains(request.URL.RawQuery, "sendInitialEvents=true") {
-			body.follows()
-		}
-		response.Body = body
-	}
-	return response, err
-}
-
-// refusal returns what response says of why the API server refused, and leaves it to be read
-// once more. It returns the message only where a right is missing: others may quote an object
-// that cannot be decoded.
-func refusal(response *http.Response) string {
-	why := "the API server answers " + response.Status
-	if response.StatusCode != http.StatusForbidden && response.StatusCode != http.StatusUnauthorized {
-		return why
-	}
-	begin, err := io.ReadAll(io.LimitReader(response.Body, maxStatus))
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(begin), response.Body), response.Body}
-	if err != nil {
-		return why
-	}
-	decoded, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), begin)
-	if status, ok := decoded.(*metav1.Status); err == nil && ok && status.Message != "" {
-		return why + ": " + status.Message
-	}
-	return why
-}
-
-// WrappedRoundTripper returns the wrapped transport, for client-go.
-func (t watchingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
-
-// initialEventsEnd is the annotation of the event after which a watch that began with a list
-// follows changes, in every encoding; see KEP-3157.
-var initialEventsEnd = []byte(metav1.InitialEventsAnnotationKey)
-
-// watchBody tells Watches since when a response follows changes, and when it ends.
-type watchBody struct {
-	io.ReadCloser
-
-	watches *Watches
-	by      *reading
-	// before is the end of what was read before, as long as the list has not ended.
-	before []byte
-
-	mu               sync.Mutex
-	following, ended bool
-}
-
-// Read implements io.Reader.
-func (b *watchBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if !b.isFollowing() && b.endsList(p[:n]) {
-		b.follows()
-	}
-	if err != nil {
-		b.end()
-	}
-	return n, err
-}
-
-// endsList reports whether the list ends in what was read now, which may have begun before.
-func (b *watchBody) endsList(now []byte) bool {
-	size := len(initialEventsEnd)
-	border := append(b.before, now[:min(len(now), size)]...) //nolint:gocritic // before is replaced
-	if bytes.Contains(now, initialEventsEnd) || bytes.Contains(border, initialEventsEnd) {
-		return true
-	}
-	if len(now) > size {
-		border = append(border[:0], now[len(now)-size:]...)
-	}
-	b.before = border[max(0, len(border)-size):]
-	return false
-}
-
-// Close implements io.Closer.
-func (b *watchBody) Close() error {
-	b.end()
-	return b.ReadCloser.Close()
-}
-
-func (b *watchBody) isFollowing() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.following
-}
-
-func (b *watchBody) follows() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.following && !b.ended {
-		b.following = true
-		b.watches.change(b.by, opened)
-	}
-}
-
-func (b *watchBody) end() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.following && !b.ended {
-		b.watches.change(b.by, closed)
-	}
-	b.ended = true
 }

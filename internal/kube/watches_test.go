@@ -124,6 +124,45 @@ func TestAWatchThatBeginsWithAListCountsOnceThatHasArrived(t *testing.T) {
 	}
 }
 
+// A cluster may have more than what can be read in that time.
+func TestAFirstListThatTakesLongIsNotLostWhileItBringsSomething(t *testing.T) {
+	for how, query := range map[string]string{"as a list": "", "as a watch that begins with one": "watch=true&sendInitialEvents=true"} {
+		t.Run(how, func(t *testing.T) {
+			w := newWatching(t)
+			body := func() io.ReadCloser {
+				request, err := http.NewRequestWithContext(w.running, http.MethodGet, w.server.URL+"/api/v1/namespaces/a/pods?"+query, http.NoBody)
+				require.NoError(t, err)
+				response, err := watchingTransport{http.DefaultTransport, w.watches}.RoundTrip(request)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = response.Body.Close() })
+				return response.Body
+			}
+			w.body = strings.Repeat(" ", 10)
+			require.Nil(t, w.lost())
+			w.status = http.StatusTooManyRequests // it has just begun itself
+			body()
+			w.status = http.StatusOK
+			first := body()
+			for range len(w.body) {
+				w.passes(9 * time.Second)
+				_, err := io.ReadFull(first, make([]byte, 1))
+				require.NoError(t, err)
+				require.Nil(t, w.lost())
+			}
+			came := w.now
+			w.passes(10 * time.Second)
+			require.Equal(t, came, w.lost().Since, "nothing comes any more")
+
+			w.server.CloseClientConnections()
+			_, err := first.Read(make([]byte, 1))
+			require.Error(t, err)
+			_, err = io.ReadFull(body(), make([]byte, 1))
+			require.NoError(t, err)
+			require.Equal(t, came, w.lost().Since, "the next one may end likewise")
+		})
+	}
+}
+
 func TestACacheThatIsFilledAgainBeginsAnew(t *testing.T) {
 	w := newWatching(t)
 	var stop context.CancelFunc

@@ -19,10 +19,6 @@ func Build(f *Facts, before *Status, now time.Time) (status Status, again time.D
 	now = now.UTC().Truncate(time.Second)
 	f.recall(before)
 	status = Status{ConfigurationRevision: f.ConfigurationRevision, Removed: f.Removed, LastPropagation: before.LastPropagation, Held: f.Held, History: f.History}
-	if f.Clones != nil {
-		status.Clones = f.Clones.summary()
-		status.Problems, status.MoreProblems = f.Clones.problems.ranked()
-	}
 	if f.Propagation != nil {
 		status.LastPropagation = f.Propagation
 	}
@@ -35,7 +31,11 @@ func Build(f *Facts, before *Status, now time.Time) (status Status, again time.D
 	if !f.LastChange.IsZero() {
 		status.LastChange = &metav1.Time{Time: f.LastChange.UTC().Truncate(time.Second)}
 	}
+	f.countClones(&status, before)
 	all := f.findings()
+	if last := before.Condition(Delivered); f.Unread && last != nil {
+		all = append(all, finding{*last, fine})
+	}
 	if f.Protection != nil && !f.Removed {
 		status.Protection = protectionOf(all)
 	}
@@ -44,6 +44,26 @@ func Build(f *Facts, before *Status, now time.Time) (status Status, again time.D
 		status.Conditions = append(status.Conditions, dated(one.Condition, before, now))
 	}
 	return status, again
+}
+
+// SaysNothing reports whether f is no reason to write a status: what is not known yet may be known
+// soon, and before that nobody knows whether a removed rule has clones.
+func (f *Facts) SaysNothing() bool { return f.Unread && (f.Removed || f.CannotRead == nil) }
+
+// countClones says of the clones what this process knows, or before what it has read them what
+// was known last of them, of sources and of deliveries.
+func (f *Facts) countClones(status, before *Status) {
+	switch {
+	case f.Unread:
+		status.Held, status.History, status.Delivery = before.Held, before.History, before.Delivery
+		status.Sources, status.LastChange = before.Sources, before.LastChange
+		if f.Clones != nil {
+			status.Clones, status.Problems, status.MoreProblems = before.Clones, before.Problems, before.MoreProblems
+		}
+	case f.Clones != nil:
+		status.Clones = f.Clones.summary()
+		status.Problems, status.MoreProblems = f.Clones.problems.ranked()
+	}
 }
 
 func protectionOf(all []finding) string {
@@ -132,7 +152,7 @@ func summarized(all []finding, f *Facts) []finding {
 	}
 	why := all[worst]
 	status := metav1.ConditionFalse
-	if why.Reason == CannotRead {
+	if why.Reason == CannotRead || why.Reason == reading {
 		status = why.Status
 	}
 	return []finding{

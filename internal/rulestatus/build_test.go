@@ -80,6 +80,7 @@ func TestReadySaysWhyARuleIsNot(t *testing.T) {
 		"there is nothing to clone to":            {func(f *Facts) { f.Clones = clones() }, "Ready", ""},
 		"a source is missing since now":           {func(f *Facts) { f.Missing = "no source" }, "SourceMissing", Reconciling},
 		"sources cannot be read":                  {func(f *Facts) { f.Missing, f.CannotRead = "no source", &kube.Loss{} }, CannotRead, Stalled},
+		"clones have not been read yet":           {func(f *Facts) { f.Unread, f.Clones = true, clones() }, reading, Reconciling},
 		"consumers cannot be read":                {func(f *Facts) { f.Reloads, f.CannotReadConsumers = true, &kube.Loss{} }, CannotRead, Stalled},
 		"a changed configuration is not valid":    {func(f *Facts) { f.Refused = Refusal{Reason: "Invalid", Message: "line 3"} }, "Invalid", Stalled},
 		"changes are not denied":                  {func(f *Facts) { f.Protection.Verified = false }, "NotVerified", Stalled},
@@ -110,6 +111,30 @@ func TestReadySaysWhyARuleIsNot(t *testing.T) {
 			require.Equal(t, test.abnormal == "", status.Condition(Ready).Status == metav1.ConditionTrue)
 		})
 	}
+}
+
+func TestWhatIsNotReadYetIsShownAsItWasKnownLast(t *testing.T) {
+	facts := healthy()
+	facts.Clones = clones(clone("a", survey.Current, ""), clone("b", survey.Conflicting, "taken"))
+	facts.Held, facts.History = &Held{}, &History{}
+	before := build(t, facts, &Status{}, now)
+	before.Delivery = &Delivery{State: DeliveryDelivering}
+
+	unread := healthy()
+	unread.Clones, unread.Unread = clones(), true
+	after := build(t, unread, &before, now.Add(time.Minute))
+	require.Equal(t, metav1.ConditionUnknown, after.Condition(Synced).Status)
+	require.Equal(t, metav1.ConditionUnknown, after.Condition(Ready).Status)
+	require.Equal(t, metav1.ConditionTrue, after.Condition(Protected).Status)
+	require.Equal(t, before.Clones, after.Clones)
+	require.Equal(t, before.Problems, after.Problems)
+	require.Equal(t, before.Held, after.Held)
+	require.Equal(t, before.History, after.History)
+	require.Equal(t, before.Delivery, after.Delivery)
+
+	unread.Clones = nil
+	none := build(t, unread, &Status{}, now)
+	require.Nil(t, none.Condition(Synced), "it clones nothing")
 }
 
 func TestReloadedSaysWhichRestartsDidNotDoTheirWork(t *testing.T) {

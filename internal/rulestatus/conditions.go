@@ -135,7 +135,13 @@ func cannotRead(condition string, loss *kube.Loss, meanwhile string) finding {
 	return found(condition, metav1.ConditionUnknown, CannotRead, fmt.Sprintf("Headwater cannot read %s; %s", loss, meanwhile), needsPerson)
 }
 
+// reading is the reason of a condition that this process cannot know yet.
+const reading = "Reading"
+
 func (f *Facts) synced() finding {
+	if f.Unread {
+		return found(Synced, metav1.ConditionUnknown, reading, "the leader has not read the clones yet since it began", progressing)
+	}
 	c := f.Clones
 	message, retained := f.summary(), c.counts[survey.Retained]
 	tolerated := c.areTolerated(f.Tolerates)

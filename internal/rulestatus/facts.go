@@ -33,6 +33,9 @@ type Facts struct {
 	// CannotRead says what of the rule's sources and clones has not been read for so long that
 	// no clone of it is written; nil if all is read.
 	CannotRead *kube.Loss
+	// Unread is true if this process has not read the clones of the rule yet, so that it knows
+	// nothing of them and of deliveries. Clones has none then.
+	Unread bool
 	// CannotReadConsumers is the same of consumers, if the rule reloads any.
 	CannotReadConsumers *kube.Loss
 	// Missing is the message about a rule without a source.

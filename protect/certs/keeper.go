@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -162,21 +164,40 @@ func (c *Keeper) Run(ctx context.Context) error {
 	defer watching.Wait()
 	watching.Go(func() { secrets.Run(ctx) })
 	watching.Go(func() { configurations.Run(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), secrets.HasSynced, configurations.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), configurations.HasSynced) {
 		return nil
 	}
 	step := func(ctx context.Context) (time.Duration, error) {
 		configuration, _ := configurations.Get("", spec.ConfigurationName)
 		c.OnRegistered(configuration)
 		c.observe(publishedBy(configuration))
-		namespace, name := c.origin.secret()
-		secret, _ := secrets.Get(namespace, name)
+		secret, err := c.read(ctx)
+		if err != nil {
+			c.adopt(nil, c.clock.Now())
+			c.setProblem(err)
+			return 0, err
+		}
 		return c.reconcile(ctx, secret)
 	}
 	loop.Loop{Wake: c.wake, Clock: c.clock, Log: c.log, Step: step}.Run(ctx)
 	return nil
 }
 
+// read returns the Secret with the certificate; nil if it does not exist. Another Secret that
+// cannot be decrypted makes lists and watches fail, but no get.
+func (c *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
+	namespace, name := c.origin.secret()
+	secret, err := c.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the certificate in Secret %s/%s: %w", namespace, name, err)
+	}
+	return secret, nil
+}
+
+// watch returns a view that wakes the loop when the Secret with the certificate changes.
 func (c *Keeper) watch() (*informers.View[*corev1.Secret], error) {
 	namespace, name := c.origin.secret()
 	informer := coreinformers.NewFilteredSecretInformer(c.client, namespace, 0, cache.Indexers{}, informers.Named(name))

@@ -82,6 +82,31 @@ func TestKeeperMakesTheSecret(t *testing.T) {
 	require.InDelta(t, start().Add(caLifetime).Unix(), testutil.ToFloat64(keeper.metrics.expiries.WithLabelValues("ca")), 1)
 }
 
+// A Secret of anybody in the namespace that cannot be decrypted makes all lists fail.
+func TestTheCertificateIsServedAlthoughSecretsCannotBeListed(t *testing.T) {
+	client := protecttest.NewClient()
+	undecryptable := apierrors.NewInternalError(errors.New("unable to transform key"))
+	fails := func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, undecryptable }
+	client.PrependReactor("list", "secrets", fails)
+	clk := clocktesting.NewFakeClock(start())
+	keeper, _ := newKeeper(t, client, clk)
+	protecttest.Background(t, keeper.Run)
+	require.Eventually(t, func() bool { return keeper.Ready() == nil }, protecttest.Soon, time.Millisecond)
+	stored := storedMaterial(t, client)
+	require.True(t, serves(keeper, stored))
+
+	client.PrependReactor("get", "secrets", fails)
+	keeper.wake.Notify()
+	require.Eventually(t, func() bool {
+		keeper.mu.Lock()
+		defer keeper.mu.Unlock()
+		return keeper.problem != nil
+	}, protecttest.Soon, time.Millisecond)
+	require.True(t, serves(keeper, stored), "what was read stays")
+	clk.SetTime(start().Add(leafLifetime + time.Minute))
+	require.ErrorContains(t, keeper.Ready(), "read the certificate in Secret headwater/"+spec.CertificateSecret)
+}
+
 func TestReplicasAgreeOnOneCertificate(t *testing.T) {
 	client := protecttest.NewClient()
 	clk := clocktesting.NewFakeClock(start())

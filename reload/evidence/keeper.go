@@ -201,6 +201,10 @@ func (k *Keeper) step(ctx context.Context) (again time.Duration, err error) {
 	}
 	var errs []error
 	for key, one := range k.deliveries {
+		if k.Caches.IsBlindToDelivery(key.Source.Kind, key.Source.Namespace) {
+			again = loop.Sooner(again, retry)
+			continue
+		}
 		due, err := k.keep(ctx, key, one)
 		again = loop.Sooner(again, due)
 		errs = append(errs, err)

@@ -50,7 +50,7 @@ func (s *Controller) Init(registry *prometheus.Registry, definitions *informers.
 	registry.MustRegister(s.targets.Statuses("headwater_reload_target_kinds",
 		"1 for each kind of target whose fields are set, by whether it is Absent, Filling, Full, or Refused: there, but not readable."))
 	s.Rules.Subscribe(func(_, _ *rules.Set[spec.Rule]) { s.targets.Recheck() })
-	s.Caches.Add(s.targets, func() bool { return len(SetKinds(s.Rules.Load(), s.DigestKey)) > 0 })
+	s.Caches.AddApart(s.targets, func() bool { return len(SetKinds(s.Rules.Load(), s.DigestKey)) > 0 })
 	s.queue = queue.New(queue.Options{Name: "reload-targets", Workers: setWorkers, Log: s.Log.Named("targets"), Registry: registry}, s.reconcile)
 	return s
 }
@@ -68,7 +68,7 @@ func (s *Controller) subscribe(all *informers.Subscriptions) {
 	for _, kind := range object.Kinds {
 		all.Add(s.Caches.Clones[kind].OnChange(s.cloneChanged))
 	}
-	all.Add(s.targets.OnChange(func(change informers.Change[*SetTarget]) { s.changed(change.Latest()) }))
+	all.Require(s.targets.OnChange(func(change informers.Change[*SetTarget]) { s.changed(change.Latest()) }))
 	all.Add(s.Caches.Sources.OnChange(s.sourceChanged))
 }
 

@@ -63,6 +63,34 @@ func (g *Gatherer) StartsWithout(pod *workload.Pod) bool {
 	})
 }
 
+// AwaitsObjects reports whether a consumer may use an object that exists although the caches lack
+// it: of a kind that has not been read since this process began.
+func (g *Gatherer) AwaitsObjects(k kinds.Key) bool {
+	unread := decide.Filter(object.Kinds, func(kind object.Kind) bool { return !g.Caches.IsFull(kind) })
+	if len(unread) == 0 {
+		return false
+	}
+	of := func(kind object.Kind) bool { return slices.Contains(unread, kind) }
+	mentions := func(references []refs.Reference, by optin.Preferences) bool {
+		return len(by.Patterns) > 0 || slices.ContainsFunc(by.Named, func(ref object.Ref) bool { return of(ref.Kind) }) ||
+			slices.ContainsFunc(references, func(r refs.Reference) bool { return of(r.Kind) })
+	}
+	if k.Kind == kinds.KindPod {
+		pod, found := g.Consumers.Pods.Get(k.Namespace, k.Name)
+		return found && mentions(pod.References, g.Consumers.PreferencesForPod(pod, g.Settings.Settings))
+	}
+	w, found := g.Consumers.Workload(k)
+	if !found {
+		return k.Kind == kinds.KindJob
+	}
+	if w.IsTarget() {
+		return slices.ContainsFunc(g.Rules.All(), func(rule spec.Rule) bool { return of(rule.Source.Kind) })
+	}
+	return slices.ContainsFunc(g.Consumers.StampedGroup(w), func(member *workload.Workload) bool {
+		return mentions(member.References, g.Consumers.PreferencesFor(member, g.Settings.Settings))
+	})
+}
+
 // AwaitsNamespace reports whether sections need the labels of a consumer's namespace, and
 // the namespace is not cached yet.
 func (g *Gatherer) AwaitsNamespace(k kinds.Key) bool {

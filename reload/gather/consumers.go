@@ -83,10 +83,10 @@ func NewConsumers(
 			}
 		}
 		c.Workloads[kind] = view
-		caches.Add(view, clients.Scope.Needed(strings.ToLower(string(kind))+"s", needed))
+		caches.AddApart(view, clients.Scope.Needed(strings.ToLower(string(kind))+"s", needed))
 	}
 	c.Optional = informers.NewOptional("workloads", clients, definitions, log, optional, indexes)
-	caches.Add(c.Optional, needed)
+	caches.AddApart(c.Optional, needed)
 	pods, err := informers.NewView("pods", podInformer(clients.Typed, clients.Scope.Namespace), log, func(obj any) (*workload.Pod, error) { return workload.KeepPod(obj, keeps) })
 	if err != nil {
 		return nil, err
@@ -95,8 +95,8 @@ func NewConsumers(
 		return nil, err
 	}
 	c.Pods = pods
-	caches.Add(pods, needed)
-	caches.Add(c.Owners, needed) // last: the others tell it which kinds there are
+	caches.AddApart(pods, needed)
+	caches.AddApart(c.Owners, needed) // last: the others tell it which kinds there are
 	return c, nil
 }
 

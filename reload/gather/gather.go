@@ -22,7 +22,7 @@ import (
 	"github.com/headwater-k8s/headwater/reload/workload"
 )
 
-// RereadDelay is when to reconcile a consumer again that references a source whose
+// RereadDelay is when to reconcile a consumer again that references an object whose
 // cache is not synced yet.
 const RereadDelay = time.Second
 
@@ -46,7 +46,7 @@ type Gatherer struct {
 	// Installed is when Headwater was installed.
 	Installed time.Time
 	Now       time.Time
-	// Reading is set if a source could not be looked up yet.
+	// Reading is set if an object could not be looked up yet.
 	Reading bool
 }
 

@@ -45,11 +45,13 @@ func (g *Gatherer) ReadersOf(of *object.Digested, keys []string, synced bool) (r
 		seen[top] = true
 		if one, reads := g.workloadReader(is.Root, clone, pods.of[top]); reads {
 			readers = append(readers, one)
+			g.Reading = g.Reading || g.AwaitsObjects(top)
 		}
 	}
 	for _, pod := range pods.bare {
 		if one, reads := g.podReader(pod, clone); reads {
 			readers = append(readers, one)
+			g.Reading = g.Reading || g.AwaitsObjects(pod.Key())
 		}
 	}
 	return readers

@@ -108,6 +108,7 @@ func (g *Gatherer) OfRule(rule spec.Rule, ref object.Ref) *object.Digested {
 		return source.Digested(g.Hasher)
 	}
 	clone, found := g.Caches.Clones[ref.Kind].Get(ref.Namespace, ref.Name)
+	g.Reading = g.Reading || !found && !g.Caches.IsFull(ref.Kind)
 	if !found || !CloneOfRule(clone, rule) {
 		return nil
 	}

@@ -46,6 +46,8 @@ type Board struct {
 	// set are the rules of the last evaluation, and versions those of their sources.
 	set      *rules.Set[spec.Rule]
 	versions map[ruleSource]string
+	// full has the kinds that had been read before the last evaluation.
+	full map[object.Kind]bool
 	// version counts the evaluations; removed is that of the last one by which a
 	// namespace lost its last clone.
 	version, removed uint64
@@ -120,6 +122,7 @@ func New(p Params) *Board {
 		Params: p, all: true, removed: 1, changed: map[object.Ref]struct{}{}, followers: map[loop.Wake]struct{}{},
 		versions: map[ruleSource]string{}, namespaces: map[string]*namespace{}, standings: map[Standing]*standing{},
 		again: map[object.Ref]struct{}{}, due: map[object.Ref]dueTarget{}, holds: map[string]*plan.Decision{},
+		full: map[object.Kind]bool{},
 	}
 }
 
@@ -165,6 +168,14 @@ func (b *Board) Follow(wake loop.Wake) (stop func()) {
 		defer b.marking.Unlock()
 		delete(b.followers, wake)
 	}
+}
+
+// Unread reports whether the clones of kind had not been read yet at the last evaluation: then the
+// board does not know them.
+func (b *Board) Unread(kind object.Kind) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.full[kind]
 }
 
 // take returns and forgets what is to be evaluated.

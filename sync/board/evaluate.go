@@ -23,6 +23,7 @@ func (b *Board) Refresh(settle, longest time.Duration) (left time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, behind := b.Now(), b.noteSources()
+	behind = b.noteFull() || behind
 	age, changed := b.unread(now)
 	valid := b.read.Add(min(costRatio*b.took, longest)).Sub(now)
 	switch {
@@ -61,6 +62,18 @@ func (b *Board) noteSources() (behind bool) {
 			if !others {
 				b.Changed(b.Reader.Targets(rule, source)...)
 			}
+		}
+	}
+	return behind
+}
+
+// noteFull has everything evaluated if a kind has been read since the last evaluation, and reports
+// whether one has.
+func (b *Board) noteFull() (behind bool) {
+	for _, kind := range object.Kinds {
+		if !b.full[kind] && b.Reader.Caches.IsFull(kind) {
+			b.full[kind], behind = true, true
+			b.AllChanged()
 		}
 	}
 	return behind
@@ -135,7 +148,7 @@ func (b *Board) evaluateTarget(reading *survey.Reading, target object.Ref, now t
 	}
 	before := known.take(target, b.before[:0])
 	b.before = before
-	_, wasDue := b.due[target]
+	was, wasDue := b.due[target]
 	delete(b.due, target)
 	from := len(known.entries)
 	err := reading.Report(target, func(f survey.CloneStatus) {
@@ -145,8 +158,15 @@ func (b *Board) evaluateTarget(reading *survey.Reading, target object.Ref, now t
 		}
 		known.entries = append(known.entries, b.enter(f, before, now))
 	})
-	if err != nil { // a source namespace is not cached yet
+	if err != nil { // something has not been read yet, so it stands as it stood
 		b.again[target] = struct{}{}
+		known.entries = append(known.entries[:from], before...)
+		for _, e := range before {
+			e.clones++
+		}
+		if wasDue {
+			b.due[target] = was
+		}
 	}
 	if _, isDue := b.due[target]; wasDue && !isDue {
 		b.Tracker.NotDue(target)

@@ -41,6 +41,10 @@ func (d *Deliverer) reconcile(ctx context.Context, key revisions.Key) error {
 // deliver does the first thing that is due. Each write comes back as a change of a
 // revision, and the next thing is done then.
 func (d *Deliverer) deliver(ctx context.Context, key revisions.Key) error {
+	if d.Reader.Caches.IsBlindToDelivery(key.Source.Kind, key.Source.Namespace) {
+		d.queue.After(key, blindRetry)
+		return nil
+	}
 	rule, inForce := d.Reader.Live.Load().Named(key.Rule)
 	if !inForce {
 		return d.leave(ctx, key)
@@ -48,10 +52,6 @@ func (d *Deliverer) deliver(ctx context.Context, key revisions.Key) error {
 	source, read := d.Reader.Caches.Sources.Get(key.Source)
 	if !read {
 		d.queue.After(key, cacheRetry)
-		return nil
-	}
-	if d.Reader.Caches.CannotDeliver(key.Source.Kind, key.Source.Namespace) != nil {
-		d.queue.After(key, blindRetry)
 		return nil
 	}
 	w := &work{Deliverer: d, key: key, rule: rule, source: source}

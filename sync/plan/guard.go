@@ -15,9 +15,11 @@ import (
 
 const (
 	// recountAfter is how long a count is valid. recountPause is the minimum time
-	// between counts: a count reads every clone of the rule.
+	// between counts: a count reads every clone of the rule. unknownPause is when to ask again if
+	// it is not known what is due.
 	recountAfter = time.Second
 	recountPause = 100 * time.Millisecond
+	unknownPause = time.Second
 )
 
 // Guard decides whether Headwater may remove a clone. It counts the due removals
@@ -58,6 +60,10 @@ type guarded struct {
 	// unreviewed is true while nobody counted since removals passed: what was wanted again before
 	// that was recorded is not known.
 	unreviewed bool
+	// uncounted is true while the record of an earlier leader is in log as it was stored, and tried
+	// when it was last tried to count what of it is due.
+	uncounted bool
+	tried     time.Time
 }
 
 // Basis identifies the input of a count: the rules, and a generation that
@@ -104,17 +110,36 @@ func (g *Guard) Recall(stored map[string]RemovalLog, now time.Time) {
 	}
 	g.Recalled = true
 	for rule, log := range stored {
-		log = log.recalled(now)
-		if due, known := g.count(rule, log, now); known {
-			log.removed = log.kept(due, log.then(now))
-			maps.DeleteFunc(log.replaced, func(source uint64, _ replacement) bool {
-				_, kept := due.replacements[source]
-				return !kept
-			})
-		}
-		g.ruleState(rule).log, g.ruleState(rule).unreviewed = log, true
+		r := g.ruleState(rule)
+		r.log, r.unreviewed, r.uncounted = log.recalled(now), true, true
+		g.adopt(rule, now)
 	}
 	g.publish()
+}
+
+// adopt drops what is not due any more of the record of an earlier leader. It returns false while
+// that is not known.
+func (g *Guard) adopt(rule string, now time.Time) bool {
+	r := g.ruleState(rule)
+	switch {
+	case !r.uncounted:
+		return true
+	case now.Sub(r.tried) < unknownPause:
+		return false
+	}
+	r.tried = now
+	log := r.log.recalled(now)
+	due, known := g.count(rule, log, now)
+	if !known {
+		return false
+	}
+	log.removed = log.kept(due, log.then(now))
+	maps.DeleteFunc(log.replaced, func(source uint64, _ replacement) bool {
+		_, kept := due.replacements[source]
+		return !kept
+	})
+	r.log, r.uncounted = log, false
+	return true
 }
 
 // Recorded returns at least what is in the record, also if it is not stored yet; nil before Recall.
@@ -145,7 +170,7 @@ func (g *Guard) ruleState(rule string) *guarded {
 // Ask returns whether target, a clone of source by rule, may be removed now.
 func (g *Guard) Ask(rule string, target, source object.Ref, basis Basis, now time.Time) Verdict {
 	r := g.ruleState(rule)
-	if passed := r.log.Passed(target, source); passed != (Passed{}) {
+	if passed := g.passed(rule, target, source, now); passed != (Passed{}) {
 		return Verdict{Pass: true, Passed: passed, Released: r.handOut()}
 	}
 	if r.basis != basis || r.ruling != RemovalsHeld && !r.approves(target) || now.Sub(r.counted) > recountAfter {
@@ -165,6 +190,15 @@ func (g *Guard) Ask(rule string, target, source object.Ref, basis Basis, now tim
 	answer := r.verdict(rule)
 	answer.News, r.reported = !r.reported, true
 	return answer
+}
+
+// passed returns that of the removal of target, a clone of source by rule; zero if it did not pass,
+// or that is not known.
+func (g *Guard) passed(rule string, target, source object.Ref, now time.Time) Passed {
+	if !g.adopt(rule, now) {
+		return Passed{}
+	}
+	return g.ruleState(rule).log.Passed(target, source)
 }
 
 // approves reports whether the removal of target is due and approved.
@@ -267,9 +301,12 @@ func (g *Guard) recount(rule string, basis Basis, now time.Time) Verdict {
 	if pause := recountPause - now.Sub(r.counted); pause > 0 {
 		return Verdict{Wait: pause}
 	}
+	if !g.adopt(rule, now) {
+		return Verdict{Wait: unknownPause}
+	}
 	due, known := g.count(rule, r.log, now)
 	if !known {
-		return Verdict{Wait: recountPause}
+		return Verdict{Wait: unknownPause}
 	}
 	fraction, wasHeld := g.maxFraction(rule), r.ruling == RemovalsHeld || r.log.Holding()
 	if !due.ApprovedAt.Equal(r.approvedAt) {

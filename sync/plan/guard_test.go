@@ -808,3 +808,21 @@ func TestASourceThatIsBackIsReplacedByNoOther(t *testing.T) {
 		})
 	}
 }
+
+// What waited when an earlier leader ended may have been wanted since.
+func TestWhatAnEarlierLeaderLetPassIsRuledOnAgainIfItIsKnownMuchLater(t *testing.T) {
+	w := newWorld(synctest.Targets(0, 10), synctest.Targets(0, 1))
+	w.removeAfter = 30 * time.Second
+	require.True(t, w.judged(asks(first)).Pass)
+	w.known = false
+	w.restart()
+	require.NotZero(t, w.Ask("blog", first, object.Ref{}, w.basis, w.now).Wait, "nobody knows whether it is due")
+	w.now = w.now.Add(10 * time.Minute)
+	require.NotZero(t, w.Ask("blog", first, object.Ref{}, w.basis, w.now).Wait)
+
+	w.known = true
+	w.pass(time.Second)
+	answer := w.judged(asks(first))
+	require.True(t, answer.Pass)
+	require.Equal(t, w.now.Add(w.removeAfter), answer.Passed.Due)
+}

@@ -3,6 +3,7 @@ package survey
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,9 +20,9 @@ import (
 	"github.com/headwater-k8s/headwater/sync/spec"
 )
 
-// ErrSourceUnread means that the source's namespace is not cached yet, so the
-// source may exist. The caller retries.
-var ErrSourceUnread = errors.New("the source namespace is not cached yet")
+// ErrUnread means that something has not been read yet, so that it may exist. The caller
+// retries.
+var ErrUnread = errors.New("not read yet")
 
 // byRule is the index from a rule name to the clones whose marks name that rule.
 const byRule = "rule"
@@ -95,10 +96,13 @@ func (o *Reader) RuleNames() []string {
 	return names
 }
 
-// State returns the input of plan.Plan for target. It returns ErrSourceUnread
-// while a candidate's source namespace is not cached.
+// State returns the input of plan.Plan for target. It returns ErrUnread while the clones of
+// its kind, or a candidate's source namespace, have not been read.
 func (o *Reader) State(target object.Ref) (plan.State, error) {
 	state := plan.State{Target: target}
+	if !o.Caches.IsFull(target.Kind) {
+		return state, fmt.Errorf("%s: %w", target.Kind.Resource(), ErrUnread)
+	}
 	set := o.Live.Load()
 	if namespace, found := o.Caches.Namespaces.Get("", target.Namespace); found {
 		state.Namespace = &plan.Namespace{Name: namespace.Name, Labels: namespace.Labels, Terminating: namespace.Terminating}
@@ -138,7 +142,7 @@ func (o *Reader) Candidates(set *rules.Set[spec.Rule], target object.Ref, namesp
 		}
 		source, read := o.Caches.Sources.Get(ref)
 		if !read {
-			return nil, fmt.Errorf("%s: %w", ref, ErrSourceUnread)
+			return nil, fmt.Errorf("the namespace of %s: %w", ref, ErrUnread)
 		}
 		if rule.BySelector() && (source == nil || !rule.Selects(ref, source.Labels)) {
 			continue
@@ -232,6 +236,15 @@ func (o *Reader) ClonesIn(namespace string) []object.Ref {
 	return targets
 }
 
+// IsBlind reports whether what is known of the clones of rule may be old, or is not everything:
+// of those of either kind if the rule is not in force.
+func (o *Reader) IsBlind(rule string) bool {
+	if found, inForce := o.Live.Load().Named(rule); inForce {
+		return o.Caches.IsBlind(found.Source.Kind, found.Source.Namespace)
+	}
+	return slices.ContainsFunc(object.Kinds, func(kind object.Kind) bool { return o.Caches.IsBlind(kind, "") })
+}
+
 // ClonesOf returns the clones whose marks name rule.
 func (o *Reader) ClonesOf(rule string) []*object.Digested {
 	var clones []*object.Digested
@@ -241,8 +254,17 @@ func (o *Reader) ClonesOf(rule string) []*object.Digested {
 	return clones
 }
 
+// MayRemove is DueRemovals for who removes them. known is false also while what it depends on may be
+// old, or what was approved has not been read.
+func (o *Reader) MayRemove(rule string, log plan.RemovalLog, now time.Time) (due plan.DueRemovals, known bool) {
+	if o.IsBlind(rule) || !o.Approvals.isRead() {
+		return due, false
+	}
+	return o.DueRemovals(rule, log, now)
+}
+
 // DueRemovals returns which clones of rule plan.Plan would remove. log holds what passed
-// of rule. known is false while a needed source namespace is not cached.
+// of rule. known is false while something that it depends on has not been read.
 func (o *Reader) DueRemovals(rule string, log plan.RemovalLog, now time.Time) (due plan.DueRemovals, known bool) {
 	approval := o.Approvals.Of(rule)
 	due.Approved, due.Hastened, due.ApprovedAt, due.RemoveAfter = approval.Removals, approval.Waiting, approval.At, o.removeAfter(rule)

@@ -92,7 +92,10 @@ func decodeAll[T any](data map[string]string, decode func(string, *T) error) (by
 
 func decodeJSON[T any](text string, into *T) error { return json.Unmarshal([]byte(text), into) }
 
-// All returns the cached entries by rule; nil if the ConfigMap does not exist.
+// isRead reports whether the ConfigMap has been read since this process began.
+func (r *records[T]) isRead() bool { return r.View.HasSynced() }
+
+// All returns the cached entries by rule; nil if the ConfigMap does not exist, or has not been read.
 func (r *records[T]) All() map[string]T {
 	all, found := r.View.Get(r.Ref.Namespace, r.Ref.Name)
 	if !found {

@@ -69,8 +69,8 @@ func ChangeRequests(ctx context.Context, client kubernetes.Interface, ownNamespa
 func (o *Reader) KeepRequestConfigMaps(ctx context.Context, owner *kube.Owner, log *zap.Logger) error {
 	woken := loop.NewWake()
 	subscribe := func(all *informers.Subscriptions) {
-		all.Add(o.Approvals.View.OnChange(func(informers.Change[*StoredApprovals]) { woken.Notify() }))
-		all.Add(o.Requests.View.OnChange(func(informers.Change[*StoredRequests]) { woken.Notify() }))
+		all.Require(o.Approvals.View.OnChange(func(informers.Change[*StoredApprovals]) { woken.Notify() }))
+		all.Require(o.Requests.View.OnChange(func(informers.Change[*StoredRequests]) { woken.Notify() }))
 	}
 	step := func(ctx context.Context) (time.Duration, error) {
 		return 0, errors.Join(o.Approvals.release(ctx, log), o.Requests.release(ctx, log), o.createRequestConfigMaps(ctx, owner))

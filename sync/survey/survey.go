@@ -113,8 +113,7 @@ func (r *Reading) TargetsIn(namespace string) map[object.Ref]struct{} {
 }
 
 // Report reports how target stands for each rule that wants it, or else for the rule
-// that its clone names. It returns ErrSourceUnread while the state of the target is not
-// known.
+// that its clone names. It returns ErrUnread while the state of the target is not known.
 func (r *Reading) Report(target object.Ref, report func(CloneStatus)) error {
 	state, err := r.reader.State(target)
 	if err != nil {

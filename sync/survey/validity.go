@@ -7,6 +7,7 @@ import (
 	"time"
 	"weak"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -99,25 +100,45 @@ const endTimeout, endPoll = 5 * time.Second, 10 * time.Millisecond
 
 // EndApproval withdraws what was approved of an emptied source for rule if the source has
 // something else now, and returns once the cache shows that. It goes before the first write of
-// what the source has: no approval outlives the values that it let go.
+// what the source has: no approval outlives the values that it let go. While approvals have not
+// been read, it asks the API server for them.
 func (o *Reader) EndApproval(ctx context.Context, rule *spec.Rule, ref object.Ref) error {
 	of := func() string { return o.Approvals.Of(rule.Name).Sources[ref.String()] }
+	isRead := o.Approvals.isRead() // before what it has
 	approved := of()
-	if approved == "" {
+	source, _ := o.Caches.Sources.Get(ref)
+	if isRead && approved == "" || source == nil {
 		return nil
 	}
-	if source, _ := o.Caches.Sources.Get(ref); source == nil || o.Lack(rule, source).ID == approved {
+	lacks := o.Lack(rule, source).ID
+	switch {
+	case !isRead:
+		err := o.withdraw(ctx, rule, ref, func(id string) bool { return id != lacks })
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	case lacks == approved:
 		return nil
 	}
+	if err := o.withdraw(ctx, rule, ref, func(id string) bool { return id == approved }); err != nil {
+		return err
+	}
+	if wait.PollUntilContextTimeout(ctx, endPoll, endTimeout, true, func(context.Context) (bool, error) { return of() != approved, nil }) != nil {
+		return fmt.Errorf("the approval of an emptied source was withdrawn %s ago, and its watch does not show that yet; retrying", endTimeout)
+	}
+	return nil
+}
+
+// withdraw withdraws what was approved of a source for rule if it is over by the ID of what was
+// lacking.
+func (o *Reader) withdraw(ctx context.Context, rule *spec.Rule, ref object.Ref, isOver func(id string) bool) error {
 	err := ChangeApproval(ctx, o.Approvals.client, o.Approvals.Ref.Namespace, rule.Name, func(stored Approval) Approval {
-		maps.DeleteFunc(stored.Sources, func(name, id string) bool { return name == ref.String() && id == approved })
+		maps.DeleteFunc(stored.Sources, func(name, id string) bool { return name == ref.String() && isOver(id) })
 		return stored
 	})
 	if err != nil {
 		return fmt.Errorf("withdraw the approval of an emptied source before its clones get a value again: %w", err)
-	}
-	if wait.PollUntilContextTimeout(ctx, endPoll, endTimeout, true, func(context.Context) (bool, error) { return of() != approved, nil }) != nil {
-		return fmt.Errorf("the approval of an emptied source was withdrawn %s ago, and its watch does not show that yet; retrying", endTimeout)
 	}
 	return nil
 }

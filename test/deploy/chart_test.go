@@ -104,7 +104,7 @@ func TestTheChartGrantsNoSecretsIfTheValuesSaySo(t *testing.T) {
 	requireFile(t, "testdata/configmaps.golden.yaml", template(t, "--show-only", "templates/rbac.yaml", "--set", "rbac.secrets=false"))
 	require.Contains(t, template(t, "--set", "rbac.secrets=false"), "- --without-secrets\n")
 	given := template(t, "--show-only", "templates/rbac.yaml", "--set", "rbac.secrets=false", "--set", "config.protect.certificates.secretName=given")
-	require.Contains(t, given, "resourceNames: [given]\n  verbs: [list, watch]\n")
+	require.Contains(t, given, "resourceNames: [given]\n  verbs: [get, list, watch]\n")
 }
 
 // The end-to-end tests upgrade to this one.

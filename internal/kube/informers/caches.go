@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -65,8 +64,12 @@ type runner interface {
 
 type member struct {
 	runner
-	needed  func() bool
+	needed func() bool
+	// apart is true if only the subscribers to the view wait for it.
+	apart   bool
 	started bool
+	// full is true once the view was seen to be synced.
+	full bool
 }
 
 // NewCaches allocates the shared caches. They read nothing before Start.
@@ -121,69 +124,24 @@ const (
 	RequestsCache = "delivery requests"
 )
 
-// CannotReadAfter is for how long a cache may not be kept current. After an outage of seconds,
-// client-go tries again sooner.
-const CannotReadAfter = 30 * time.Second
-
-// CannotRead returns what has not been read for CannotReadAfter of all that clones of kind
-// depend on whose sources are in that namespace; nil if everything is read. The namespace is
-// empty for clones of no rule.
-func (c *Caches) CannotRead(kind object.Kind, namespace string) *kube.Loss {
-	needed := []string{}
-	if c.scope.Reads(namespacesCache) {
-		needed = append(needed, namespacesCache)
-	}
-	if resource := kind.Resource(); c.Reads(kind) {
-		needed = append(needed, clonesCache+resource, unmanagedCache+resource)
-		if view, tracked := c.Sources.view(Place{kind, namespace}); tracked {
-			needed = append(needed, view.Name())
-		}
-	}
-	return c.watches.FirstLost(needed, CannotReadAfter)
-}
-
-// CannotDeliver is CannotRead for a delivery, which also depends on revisions and requests.
-func (c *Caches) CannotDeliver(kind object.Kind, namespace string) *kube.Loss {
-	if loss := c.CannotRead(kind, namespace); loss != nil {
-		return loss
-	}
-	return c.watches.FirstLost([]string{RevisionsCache + kind.Resource(), RequestsCache}, CannotReadAfter)
-}
-
-// Losses returns what has not been read for CannotReadAfter of all that is cached.
-func (c *Caches) Losses() []*kube.Loss {
-	var names []string
-	c.mu.Lock()
-	for _, m := range c.members {
-		if m.started && m.needed() {
-			names = append(names, m.caches()...)
-		}
-	}
-	c.mu.Unlock()
-	for _, view := range c.Sources.all() {
-		names = append(names, view.Name())
-	}
-	return c.watches.Lost(names, CannotReadAfter)
-}
-
-// caches returns the names of the caches that member is made of, but those that cannot be read
-// from their beginning.
-func (m *member) caches() []string {
-	if optional, ok := m.runner.(interface{ Full() []string }); ok {
-		return optional.Full()
-	}
-	return []string{m.Name()}
-}
-
 // Always is the argument of Add for a view that every configuration needs.
 func Always() bool { return true }
 
 // Add adds a view. Start runs it, and Pending waits for it, once needed returns
 // true.
 func (c *Caches) Add(view runner, needed func() bool) {
+	c.add(&member{runner: view, needed: needed})
+}
+
+// AddApart is Add for a view that AwaitRead waits for only where subscriptions are to it.
+func (c *Caches) AddApart(view runner, needed func() bool) {
+	c.add(&member{runner: view, needed: needed, apart: true})
+}
+
+func (c *Caches) add(one *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.members = append(c.members, &member{runner: view, needed: needed})
+	c.members = append(c.members, one)
 }
 
 // Start starts every needed view that does not run yet; it runs until ctx ends.
@@ -203,22 +161,6 @@ func (c *Caches) Start(ctx context.Context) {
 func (c *Caches) Wait() {
 	c.running.Wait()
 	c.Sources.running.Wait()
-}
-
-// Pending returns the names of the needed views that are not synced yet.
-func (c *Caches) Pending() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var pending []string
-	for _, m := range c.members {
-		if m.needed() && (!m.started || !m.HasSynced()) {
-			pending = append(pending, m.Name())
-		}
-	}
-	if !c.Sources.HasSynced() {
-		pending = append(pending, "sources")
-	}
-	return pending
 }
 
 func metadataInformer(clients *kube.Clients, resource, labelSelector string) cache.SharedIndexInformer {

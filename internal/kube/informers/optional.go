@@ -49,7 +49,6 @@ const (
 // longer cached, its objects are reported as deleted. Callers must not modify the returned
 // objects: they are shared.
 type Optional[T metav1.Object] struct {
-	name        string
 	clients     *kube.Clients
 	definitions *View[*Definition]
 	wanted      func() []OptionalKind[T]
@@ -85,8 +84,8 @@ func NewOptional[T metav1.Object](
 	wanted func() []OptionalKind[T], indexes map[string]func(T) []string,
 ) *Optional[T] {
 	o := &Optional[T]{
-		name: name, clients: clients, definitions: definitions, log: log, wanted: wanted, indexes: indexes,
-		wake: loop.NewWake(), viewSet: newViewSet[schema.GroupKind, T, *optionalView[T]](),
+		clients: clients, definitions: definitions, log: log, wanted: wanted, indexes: indexes,
+		wake: loop.NewWake(), viewSet: newViewSet[schema.GroupKind, T, *optionalView[T]](name),
 	}
 	o.undiscovered = true
 	return o

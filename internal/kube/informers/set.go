@@ -2,14 +2,9 @@ package informers
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // viewSet is a set of views that come and go. Subscribers follow all of them, those that
@@ -18,6 +13,7 @@ type viewSet[K comparable, T metav1.Object, V setView[T]] struct {
 	mu          sync.Mutex
 	views       map[K]V
 	subscribers map[*setSubscription[K, T, V]]bool
+	name        string
 	// undiscovered is true while it is not known which views there are.
 	undiscovered bool
 	running      sync.WaitGroup
@@ -31,8 +27,8 @@ type setView[T metav1.Object] interface {
 	isAwaited() bool
 }
 
-func newViewSet[K comparable, T metav1.Object, V setView[T]]() *viewSet[K, T, V] {
-	return &viewSet[K, T, V]{views: map[K]V{}, subscribers: map[*setSubscription[K, T, V]]bool{}}
+func newViewSet[K comparable, T metav1.Object, V setView[T]](name string) *viewSet[K, T, V] {
+	return &viewSet[K, T, V]{name: name, views: map[K]V{}, subscribers: map[*setSubscription[K, T, V]]bool{}}
 }
 
 // start puts view in the set, and runs it until ctx ends. The caller holds the lock.
@@ -92,16 +88,19 @@ func (s *setSubscription[K, T, V]) add(key K, view V) error {
 	return err
 }
 
-// HasSynced implements Subscription.
-func (s *setSubscription[K, T, V]) HasSynced() bool {
+// Behind implements Subscription.
+func (s *setSubscription[K, T, V]) Behind() (names []string) {
 	s.set.mu.Lock()
 	defer s.set.mu.Unlock()
 	for key, view := range s.set.views {
-		if view.isAwaited() && !s.to[key].HasSynced() {
-			return false
+		if view.isAwaited() {
+			names = append(names, s.to[key].Behind()...)
 		}
 	}
-	return !s.set.undiscovered
+	if s.set.undiscovered {
+		names = append(names, s.set.name)
+	}
+	return names
 }
 
 // Cancel implements Subscription.
@@ -112,59 +111,4 @@ func (s *setSubscription[K, T, V]) Cancel() {
 	for _, subscription := range s.to {
 		subscription.Cancel()
 	}
-}
-
-// syncedPoll is how often AwaitFull checks whether the caches are synced.
-const syncedPoll = 20 * time.Millisecond
-
-// Subscriptions holds all subscriptions of one controller. The zero value has none.
-type Subscriptions struct {
-	all []Subscription
-	err error
-}
-
-// Add adds the result of an OnChange call.
-func (s *Subscriptions) Add(subscription Subscription, err error) {
-	if err != nil {
-		s.err = errors.Join(s.err, fmt.Errorf("watch for changes: %w", err))
-		return
-	}
-	s.all = append(s.all, subscription)
-}
-
-// Err returns the errors of the OnChange calls.
-func (s *Subscriptions) Err() error { return s.err }
-
-// HasSynced implements Subscription.
-func (s *Subscriptions) HasSynced() bool {
-	return !slices.ContainsFunc(s.all, func(one Subscription) bool { return !one.HasSynced() })
-}
-
-// Cancel cancels all subscriptions.
-func (s *Subscriptions) Cancel() {
-	for _, subscription := range s.all {
-		subscription.Cancel()
-	}
-}
-
-// Follow subscribes to changes, waits until the caches are full, and calls run. It
-// cancels the subscriptions when run returns. It does not call run if ctx ends first.
-func (c *Caches) Follow(ctx context.Context, subscribe func(*Subscriptions), run func(context.Context)) error {
-	var subscriptions Subscriptions
-	subscribe(&subscriptions)
-	defer subscriptions.Cancel()
-	if subscriptions.err == nil && c.AwaitFull(ctx, &subscriptions) {
-		run(ctx)
-	}
-	return subscriptions.err
-}
-
-// AwaitFull blocks until all needed caches are synced and the handlers of subscriptions
-// have processed the initial objects. It returns false if ctx ends first.
-func (c *Caches) AwaitFull(ctx context.Context, subscriptions ...Subscription) bool {
-	behind := func(s Subscription) bool { return !s.HasSynced() }
-	err := wait.PollUntilContextCancel(ctx, syncedPoll, true, func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(subscriptions, behind) && len(c.Pending()) == 0, nil
-	})
-	return err == nil
 }

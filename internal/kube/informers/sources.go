@@ -36,11 +36,11 @@ type sourceView struct {
 func (*sourceView) isAwaited() bool { return true }
 
 func newSources(clients *kube.Clients, key *digestkey.Key, log *zap.Logger) *Sources {
-	return &Sources{clients: clients, key: key, log: log, viewSet: newViewSet[Place, *object.Full, *sourceView]()}
+	return &Sources{clients: clients, key: key, log: log, viewSet: newViewSet[Place, *object.Full, *sourceView]("sources")}
 }
 
 // Track starts and stops views so that exactly places are cached, until ctx ends.
-// It returns immediately; see HasSynced.
+// It returns immediately.
 func (s *Sources) Track(ctx context.Context, places []Place) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,12 @@ func (s *Sources) Of(rule rules.Base) (found []*object.Full, synced bool) {
 	return slices.DeleteFunc(found, func(source *object.Full) bool { return !rule.Selects(source.Ref(), source.Labels) }), synced
 }
 
-// HasSynced reports whether every tracked place is fully read.
-func (s *Sources) HasSynced() bool {
-	return !slices.ContainsFunc(s.all(), func(view *sourceView) bool { return !view.HasSynced() })
+// pending returns the names of the caches of tracked places that are not fully read.
+func (s *Sources) pending() (names []string) {
+	for _, view := range s.all() {
+		if !view.HasSynced() {
+			names = append(names, view.Name())
+		}
+	}
+	return names
 }

@@ -147,8 +147,9 @@ func (c Change[T]) Latest() T {
 
 // Subscription is a handler's connection to one or several views.
 type Subscription interface {
-	// HasSynced reports whether the handler has processed the initial objects.
-	HasSynced() bool
+	// Behind returns the names of the caches of which the handler has not processed the initial
+	// objects.
+	Behind() []string
 	// Cancel ends the subscription.
 	Cancel()
 }
@@ -188,7 +189,7 @@ func (v *View[T]) OnChange(handle func(Change[T])) (Subscription, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", v.name, err)
 	}
-	return subscription{registration, func() {
+	return subscription{v.name, registration, func() {
 		// The error says that the handler was not registered: nothing to undo.
 		_ = v.informer.RemoveEventHandler(registration)
 	}}, nil
@@ -204,8 +205,16 @@ func (v *View[T]) Run(ctx context.Context) { v.informer.RunWithContext(kube.Read
 func (v *View[T]) Name() string { return v.name }
 
 type subscription struct {
-	cache.ResourceEventHandlerRegistration
+	cache  string
+	is     cache.ResourceEventHandlerRegistration
 	cancel func()
+}
+
+func (s subscription) Behind() []string {
+	if s.is.HasSynced() {
+		return nil
+	}
+	return []string{s.cache}
 }
 
 func (s subscription) Cancel() { s.cancel() }

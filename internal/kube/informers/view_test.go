@@ -127,7 +127,7 @@ func TestASubscriberSeesWhatIsThereAndThenEveryChange(t *testing.T) {
 		}
 	}
 	require.Equal(t, seen{"first", true, false}, next())
-	require.Eventually(t, subscription.HasSynced, deadline, time.Millisecond)
+	require.Eventually(t, func() bool { return len(subscription.Behind()) == 0 }, deadline, time.Millisecond)
 	secrets := client.CoreV1().Secrets("ns")
 	changed := secretCalled("first")
 	changed.ResourceVersion = "2"

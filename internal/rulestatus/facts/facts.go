@@ -70,7 +70,9 @@ type Source struct {
 func (r Source) Working() bool { return r.Sync.Working() }
 
 // Settled implements keeper.Source.
-func (r Source) Settled() bool { return r.Sync.Settled() && r.Reload.Settled() }
+func (r Source) Settled() bool {
+	return r.Sync.Settled() && (r.Reload.Settled() || r.CannotReadConsumers() != nil)
+}
 
 // Rules implements keeper.Source.
 func (r Source) Rules() []string {
@@ -112,7 +114,11 @@ func (r Source) Facts(names []string) (all []*rulestatus.Facts, again time.Durat
 	clones, steered := r.clones(), r.steered()
 	for at, name := range names {
 		facts, found := all[at], clones[name]
-		r.complete(facts, name, sources[at], steered[name])
+		if facts.Unread = r.unread(name); facts.Unread {
+			found = nil
+		} else {
+			r.complete(facts, name, sources[at], steered[name])
+		}
 		if _, isSynced := r.SyncRules.Load().Named(name); isSynced || facts.Removed || found != nil {
 			facts.Clones = cmp.Or(found, rulestatus.NewCloneFacts())
 		}
@@ -121,6 +127,28 @@ func (r Source) Facts(names []string) (all []*rulestatus.Facts, again time.Durat
 		return nil, settle
 	}
 	return all, again
+}
+
+// base returns what the sections of a rule have in common.
+func (r Source) base(name string) (base rules.Base, inForce bool) {
+	if rule, found := r.SyncRules.Load().Named(name); found {
+		return rule.Base, true
+	}
+	if rule, found := r.ProtectRules.Load().Named(name); found {
+		return rule.Base, true
+	}
+	if rule, found := r.ReloadRules.Load().Named(name); found {
+		return rule.Base, true
+	}
+	return rules.Base{}, false
+}
+
+// unread reports whether the clones of a rule are not known yet.
+func (r Source) unread(name string) bool {
+	if base, inForce := r.base(name); inForce {
+		return r.Sync.Unread(base)
+	}
+	return r.Sync.AnyUnread()
 }
 
 // clones returns the facts of all clones by rule. It looks at each clone only for rules
@@ -155,16 +183,9 @@ func (r Source) withoutClones(name string) (facts *rulestatus.Facts, sources []s
 	facts = &rulestatus.Facts{ConfigurationRevision: r.Revision()}
 	syncs, isSynced := r.SyncRules.Load().Named(name)
 	protects, isProtected := r.ProtectRules.Load().Named(name)
-	reloads, isReloaded := r.ReloadRules.Load().Named(name)
-	var base rules.Base
-	switch {
-	case isSynced:
-		base = syncs.Base
-	case isProtected:
-		base = protects.Base
-	case isReloaded:
-		base = reloads.Base
-	default:
+	_, isReloaded := r.ReloadRules.Load().Named(name)
+	base, inForce := r.base(name)
+	if !inForce {
 		facts.Removed = true
 		return facts, nil
 	}

@@ -33,6 +33,8 @@ import (
 type leader struct {
 	mu      sync.Mutex
 	settled bool
+	// unread is true while the clones of no rule have been read.
+	unread  bool
 	rules   []string
 	wake    loop.Wake
 	revised func(rule string)
@@ -63,7 +65,7 @@ func (l *leader) Facts(rules []string) (all []*rulestatus.Facts, again time.Dura
 			clones.Add(survey.CloneStatus{Rule: rule, Status: status})
 		}
 		all = append(all, &rulestatus.Facts{
-			Removed: !slices.Contains(l.rules, rule), Clones: clones,
+			Removed: !slices.Contains(l.rules, rule), Clones: clones, Unread: l.unread,
 			Sources: rulestatus.Sources{Total: 1, First: []rulestatus.Source{{Kind: "Secret", Name: "shared"}}},
 		})
 	}
@@ -294,6 +296,20 @@ func TestANewLeaderRemovesNoStatusBeforeItKnowsTheClones(t *testing.T) {
 		f.run()
 		f.pass(time.Hour)
 		require.Empty(f, f.writes())
+	})
+}
+
+func TestTheStatusOfARemovedRuleStaysWhileItsClonesAreNotRead(t *testing.T) {
+	inVirtualTime(t, func(f *fixture) {
+		f.run()
+		f.pass(time.Minute)
+		f.change(func() { f.unread, f.rules, f.clones = true, nil, nil })
+		f.writes()
+		f.pass(time.Minute)
+		require.Empty(f, f.writes(), "a clone may be left")
+		f.change(func() { f.unread = false })
+		f.pass(time.Minute)
+		require.Equal(f, []string{"delete"}, f.writes())
 	})
 }
 

@@ -87,6 +87,9 @@ func (k *Keeper) rules() []string {
 func (k *Keeper) update(ctx context.Context, rule string, facts *rulestatus.Facts) (again time.Duration, err error) {
 	object, exists := k.view.Get("", rule)
 	now := k.clock.Now()
+	if facts.SaysNothing() {
+		return whileStarting, nil
+	}
 	if facts.Removed && facts.Clones.Empty() {
 		if !exists || object.isBlank() {
 			return 0, nil // what says something of a rule that nobody has is deleted, also if a user made it

@@ -27,11 +27,15 @@ type env struct {
 	client dynamic.ResourceInterface
 }
 
-// newEnv installs the kind.
+// newEnv installs the kind. A status that an earlier test left would be taken for one of this.
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	base := lab.Parallel(t)
-	return &env{base, base.RuleStatuses()}
+	e := &env{base, base.RuleStatuses()}
+	e.Eventually(func(ctx context.Context) error {
+		return e.client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	})
+	return e
 }
 
 // becomes waits until the RuleStatus is as accept wants it.

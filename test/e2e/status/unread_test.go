@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/test/cluster"
@@ -63,14 +65,20 @@ func (e *env) hasUnread(resource, namespace, value string) {
 
 func (e *env) editUnread(resource, value string) {
 	e.Helper()
+	require.NoError(e, e.tryEditUnread(e.Context(), resource, value))
+}
+
+// tryEditUnread gives the source of resource that value.
+func (e *env) tryEditUnread(ctx context.Context, resource, value string) error {
+	patch := map[string]any{"data": map[string]any{"k": value}}
 	if resource == "secrets" {
-		e.Edit("unread-src", "shared", func(secret *corev1.Secret) { secret.Data["k"] = []byte(value) })
-		return
+		patch = map[string]any{"stringData": map[string]any{"k": value}}
 	}
-	_, err := e.Admin.CoreV1().ConfigMaps("unread-src").Update(e.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "unread-src", Name: "shared"}, Data: map[string]string{"k": value},
-	}, metav1.UpdateOptions{})
-	require.NoError(e, err)
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return e.Admin.CoreV1().RESTClient().Patch(types.MergePatchType).Namespace("unread-src").Resource(resource).Name("shared").Body(text).Do(ctx).Error()
 }
 
 func TestWhatCannotBeReadIsToldAndNothingIsWrittenForIt(t *testing.T) {
