@@ -1,7 +1,6 @@
 package reload
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -106,12 +105,7 @@ func newFields(p params, definitions *informers.View[*informers.Definition], c *
 
 func newResult(p params, c *controller, s *fields.Controller) result {
 	return result{
-		View: &View{c.memory, c.started.Watch, &c.passed, func(after time.Duration) *kube.Loss {
-			if !p.needed() {
-				return nil
-			}
-			return c.cannotDecide(after)
-		}},
+		View:        &View{c, p.needed},
 		Restarts:    leader.Runnable{Name: "reload", Run: c.run},
 		Fields:      leader.Runnable{Name: "reload-targets", Run: s.Run},
 		Permissions: permissions(p.Clients.Scope, c.settings.Load().Settings, c.rules.Load(), p.Options.Namespace),
@@ -121,27 +115,30 @@ func newResult(p params, c *controller, s *fields.Controller) result {
 // View lists the waiting restarts and the stuck rollouts that the controller knows. It sends no request and
 // changes nothing.
 type View struct {
-	memory  *track.Memory
-	started *track.RolloutWatch
-	passed  *atomic.Bool
-	// cannotDecide is that of the controller, if anything is reloaded.
-	cannotDecide func(after time.Duration) *kube.Loss
+	controller *controller
+	// needed reports whether anything is reloaded.
+	needed func() bool
 }
 
 // CannotRead says what of consumers has not been watched for so long, or of the objects that they
 // use has not been read since this process began; nil if all is, or nothing is reloaded. For what
 // never was, the time counts from the first call.
-func (v *View) CannotRead(after time.Duration) *kube.Loss { return v.cannotDecide(after) }
+func (v *View) CannotRead(after time.Duration) *kube.Loss {
+	if !v.needed() {
+		return nil
+	}
+	return v.controller.cannotDecide(after)
+}
 
-// Settled reports whether every consumer was reconciled since this process leads: what
-// it knows of waiting restarts is then complete.
-func (v *View) Settled() bool { return v.passed.Load() }
+// Settled reports whether every consumer was reconciled since this process leads, or nothing is
+// reloaded: what it knows of waiting restarts is then complete.
+func (v *View) Settled() bool { return !v.needed() || v.controller.passed.Load() }
 
 // Waiting returns every waiting restart, the longest-waiting first.
-func (v *View) Waiting() []track.Waiting { return v.memory.Waiting() }
+func (v *View) Waiting() []track.Waiting { return v.controller.memory.Waiting() }
 
 // Stuck returns the rollouts that Headwater started and that do not complete, by consumer.
-func (v *View) Stuck() []track.StuckRollout { return v.started.StuckRollouts() }
+func (v *View) Stuck() []track.StuckRollout { return v.controller.started.Watch.StuckRollouts() }
 
 // permissions returns what the module needs for the configuration at the start.
 func permissions(scope kube.Scope, settings spec.Settings, set *rules.Set[spec.Rule], namespace string) []kube.Permission {

@@ -53,6 +53,8 @@ type Caches struct {
 	mu      sync.Mutex
 	members []*member
 	running sync.WaitGroup
+	// full has the kinds for which IsFull was true: it is asked for each target.
+	full sync.Map
 }
 
 // runner is a View or Optional of any type.

@@ -60,6 +60,8 @@ type Optional[T metav1.Object] struct {
 	// answered has every kind that was wanted at the last discovery, and whether
 	// discovery of its group ever succeeded.
 	answered map[schema.GroupKind]bool
+	// undiscovered is true before the first discovery.
+	undiscovered bool
 }
 
 const (
@@ -87,7 +89,7 @@ func NewOptional[T metav1.Object](
 		clients: clients, definitions: definitions, log: log, wanted: wanted, indexes: indexes,
 		wake: loop.NewWake(), viewSet: newViewSet[schema.GroupKind, T, *optionalView[T]](name),
 	}
-	o.undiscovered = true
+	o.undiscovered, o.isComplete = true, o.allAsked
 	return o
 }
 
@@ -150,6 +152,12 @@ func (o *Optional[T]) HasSynced() bool {
 			return false
 		}
 	}
+	return o.isComplete()
+}
+
+// allAsked reports whether every kind that is wanted now was wanted at the last discovery. The caller
+// holds the lock.
+func (o *Optional[T]) allAsked() bool {
 	return !o.undiscovered && !slices.ContainsFunc(o.wanted(), func(kind OptionalKind[T]) bool { return !o.isAsked(kind.GroupKind()) })
 }
 

@@ -181,4 +181,12 @@ func TestAKindIsAbsentOnceTheAPIServerSaidSo(t *testing.T) {
 	require.Equal(t, KindAbsent, standingAfter(served{}))
 	require.Equal(t, KindAbsent, standingAfter(served{unknown: true}), "it stays as it is")
 	require.Equal(t, KindAbsent, o.Status(schema.GroupKind{Kind: "Unwanted"}))
+
+	subscription, err := o.OnChange(func(Change[*Unmanaged]) {})
+	require.NoError(t, err)
+	require.Empty(t, subscription.Behind())
+	kinds = append(kinds, OptionalKind[*Unmanaged]{GroupVersionKind: apps.GroupVersion().WithKind("Owner")})
+	require.Equal(t, []string{"tests"}, subscription.Behind(), "a kind that was noted since has not been asked about")
+	standingAfter(served{})
+	require.Empty(t, subscription.Behind())
 }

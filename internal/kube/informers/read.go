@@ -45,7 +45,14 @@ func (c *Caches) CannotRead(kind object.Kind, namespace string) *kube.Loss {
 // IsFull reports whether all that clones of kind depend on, beside sources, has been read since
 // this process began. Until then, what the caches lack may exist.
 func (c *Caches) IsFull(kind object.Kind) bool {
-	return c.areFull(append(c.neededBy(kind), RevisionsCache+kind.Resource()))
+	if _, full := c.full.Load(kind); full {
+		return true
+	}
+	full := c.areFull(append(c.neededBy(kind), RevisionsCache+kind.Resource()))
+	if full {
+		c.full.Store(kind, struct{}{})
+	}
+	return full
 }
 
 // Unread returns the kinds that have not been read since this process began; see IsFull.
@@ -151,16 +158,10 @@ func (c *Caches) pending(counts func(*member) bool) []string {
 	return append(pending, c.Sources.pending()...)
 }
 
-// Awaited returns the names of the needed caches that are not full yet and may be soon. Kinds that
-// a cluster may lack do not count.
-func (c *Caches) Awaited() []string {
-	return c.unlessLost(c.pending(func(m *member) bool {
-		_, is := m.runner.(optional)
-		return !is
-	}))
-}
+// Awaited returns the names of the needed caches that are not full yet and may be soon.
+func (c *Caches) Awaited() []string { return c.unlessLost(c.Pending()) }
 
-// unlessLost returns those of caches that may still be read soon.
+// unlessLost returns those of caches that may still be read soon. A set of caches counts as one.
 func (c *Caches) unlessLost(caches []string) []string {
 	for _, loss := range c.watches.Lost(caches, CannotReadAfter) {
 		caches = slices.DeleteFunc(caches, func(name string) bool { return name == loss.Cache })

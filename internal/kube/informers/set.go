@@ -14,9 +14,9 @@ type viewSet[K comparable, T metav1.Object, V setView[T]] struct {
 	views       map[K]V
 	subscribers map[*setSubscription[K, T, V]]bool
 	name        string
-	// undiscovered is true while it is not known which views there are.
-	undiscovered bool
-	running      sync.WaitGroup
+	// isComplete reports whether it is known which views there are. Its caller holds mu.
+	isComplete func() bool
+	running    sync.WaitGroup
 }
 
 // setView is a view of a viewSet.
@@ -28,7 +28,9 @@ type setView[T metav1.Object] interface {
 }
 
 func newViewSet[K comparable, T metav1.Object, V setView[T]](name string) *viewSet[K, T, V] {
-	return &viewSet[K, T, V]{name: name, views: map[K]V{}, subscribers: map[*setSubscription[K, T, V]]bool{}}
+	return &viewSet[K, T, V]{
+		name: name, views: map[K]V{}, subscribers: map[*setSubscription[K, T, V]]bool{}, isComplete: func() bool { return true },
+	}
 }
 
 // start puts view in the set, and runs it until ctx ends. The caller holds the lock.
@@ -97,7 +99,7 @@ func (s *setSubscription[K, T, V]) Behind() (names []string) {
 			names = append(names, s.to[key].Behind()...)
 		}
 	}
-	if s.set.undiscovered {
+	if !s.set.isComplete() {
 		names = append(names, s.set.name)
 	}
 	return names

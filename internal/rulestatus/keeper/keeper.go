@@ -83,9 +83,12 @@ type Keeper struct {
 	// tried.
 	view    *informers.View[*stored]
 	written map[string]time.Time
-	pruned  map[string]pruned
-	turns   dedupe.Notes[turn]
-	said    string
+	// inForce and former are where the current round of steps is among the rules that are in force,
+	// and among those that only objects name.
+	inForce, former int
+	pruned          map[string]pruned
+	turns           dedupe.Notes[turn]
+	said            string
 	// following is true while the kind is installed, as far as is known.
 	following atomic.Bool
 	// shown is view while it is kept current; nil otherwise.

@@ -313,6 +313,27 @@ func TestTheStatusOfARemovedRuleStaysWhileItsClonesAreNotRead(t *testing.T) {
 	})
 }
 
+func TestStatusesThatAreRightKeepNoneFromBeingLookedAt(t *testing.T) {
+	inVirtualTime(t, func(f *fixture) {
+		f.rules = nil
+		for number := range 3 * perStep {
+			f.rules = append(f.rules, fmt.Sprintf("rule-%03d", number))
+		}
+		stop := f.run()
+		f.pass(time.Minute)
+		require.Len(f, f.writes(), 3*perStep)
+		stop()
+		last := f.rules[len(f.rules)-1]
+		f.run()
+		f.pass(time.Minute)
+		require.Empty(f, f.writes())
+		f.change(func() { f.clones[last] = []survey.Status{survey.Conflicting} })
+		f.pass(2 * Interval)
+		require.Equal(f, []string{"update"}, f.writes())
+		require.Equal(f, "Conflict", f.status(last).Condition(rulestatus.Ready).Reason)
+	})
+}
+
 func TestManyForgedStatusesDelayNoOther(t *testing.T) {
 	inVirtualTime(t, func(f *fixture) {
 		forged := &unstructured.Unstructured{Object: map[string]any{"status": "forged"}}

@@ -42,6 +42,16 @@ func TestTheStatusOfARemovedRuleStaysWhileItsClonesAreRetained(t *testing.T) {
 }
 
 // A GitOps tool creates a RuleStatus without a status, to wait for the rule.
+func TestAStatusIsKeptWhereNothingIsReloaded(t *testing.T) {
+	e := newEnv(t)
+	e.Sections = "reload: {optIn: false}\n"
+	e.StageOf("still", map[string]string{"k": "v"})
+	e.StartAlone(lab.OneRule("still"))
+	before := e.becomes("still", ready("Ready")).Status.Clones.Current
+	e.Namespace("still-z")
+	e.becomes("still", func(s rulestatus.Status) bool { return s.Clones.Current == before+1 })
+}
+
 func TestAStatusMayBeAppliedBeforeItsRuleIsInForce(t *testing.T) {
 	e := newEnv(t)
 	e.StageOf("early", map[string]string{"k": "v"})
