@@ -2,9 +2,11 @@ package rules
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/headwater-k8s/headwater/test/seed"
 )
@@ -49,4 +51,48 @@ func TestNothingIsWithinAGlobThatDoesNotMatchIt(t *testing.T) {
 		}
 	}
 	require.Greater(t, said, 1000)
+}
+
+func TestAPatternThatNoNameMatchesIsAnError(t *testing.T) {
+	const plus = "a namespace has no '+' in its name, so that this glob matches none"
+	for pattern, want := range map[string]string{
+		"team-*":             "",
+		"team-[a-c]?":        "",
+		"team-[^0-9]*":       "",
+		`team-\a`:            "",
+		"1":                  "",
+		"":                   "an empty pattern matches nothing; remove it",
+		"[a":                 "not a glob: check its brackets and backslashes",
+		"tenant-(b|c)":       `a namespace has no '(' in its name, so that this glob matches none; did you mean "tenant-b", "tenant-c"?`,
+		"{a,b}":              `a namespace has no '{' in its name, so that this glob matches none; did you mean "a", "b"?`,
+		"tenant-d, tenant-e": `a namespace has no ',' in its name, so that this glob matches none; did you mean "tenant-d", "tenant-e"?`,
+		"tenant-.*":          `a namespace has no '.' in its name, so that this glob matches none; did you mean "tenant-*"?`,
+		"^many-[0-9]+$":      `a namespace has no '^' in its name, so that this glob matches none; did you mean "many-[0-9]*"?`,
+		"many-[0-9]+":        plus + `; did you mean "many-[0-9]*"?`,
+		"^team":              `a namespace has no '^' in its name, so that this glob matches none; did you mean "team"?`,
+		"Tenant-*":           `a namespace has no 'T' in its name, so that this glob matches none; did you mean "tenant-*"?`,
+		"!a":                 `a namespace has no '!' in its name, so that this glob matches none; include and exclude say which way a glob is meant`,
+		"team-[a-zA-Z0-9]*":  "",
+		"tenant-[b|c]":       "",
+		"[^.]*":              "",
+		"tenant-()":          `a namespace has no '(' in its name, so that this glob matches none; did you mean "tenant-"?`,
+		"tenant-(b|)":        `a namespace has no '(' in its name, so that this glob matches none; did you mean "tenant-b", "tenant-"?`,
+		"(|)":                `a namespace has no '(' in its name, so that this glob matches none`,
+		`team-\D+`:           plus,
+		"team_a":             `a namespace has no '_' in its name, so that this glob matches none`,
+		"a b":                `a namespace has no ' ' in its name, so that this glob matches none`,
+		"((a|b)|c)":          `a namespace has no '(' in its name, so that this glob matches none`,
+		"+":                  plus,
+		",":                  `a namespace has no ',' in its name, so that this glob matches none`,
+	} {
+		t.Run(pattern, func(t *testing.T) {
+			var got []string
+			for _, err := range NamespaceNames.ValidateGlobs(field.NewPath("include"), []string{pattern}) {
+				got = append(got, err.Detail)
+			}
+			require.Equal(t, want, strings.Join(got, "\n"))
+		})
+	}
+	require.Empty(t, ObjectNames.ValidateGlobs(field.NewPath("include"), []string{"*.crt", "app-?"}))
+	require.NotEmpty(t, ObjectNames.ValidateGlobs(field.NewPath("include"), []string{"app-(a|b)"}))
 }

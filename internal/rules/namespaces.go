@@ -32,19 +32,8 @@ func (n *Namespaces) Default() {
 
 // Validate reports every pattern and selector that cannot be read.
 func (n Namespaces) Validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	globs := func(at *field.Path, patterns []string) {
-		for i, pattern := range patterns {
-			if _, err := path.Match(pattern, ""); err != nil {
-				errs = append(errs, field.Invalid(at.Index(i), pattern, "not a glob: check its brackets and backslashes"))
-			}
-			if pattern == "" {
-				errs = append(errs, field.Invalid(at.Index(i), pattern, "an empty pattern matches nothing; remove it"))
-			}
-		}
-	}
-	globs(at.Child("include"), n.Include)
-	globs(at.Child("exclude"), n.Exclude)
+	errs := NamespaceNames.ValidateGlobs(at.Child("include"), n.Include)
+	errs = append(errs, NamespaceNames.ValidateGlobs(at.Child("exclude"), n.Exclude)...)
 	return append(errs, ValidateSelector(at.Child("selector"), n.Selector)...)
 }
 

@@ -2,7 +2,6 @@ package stages
 
 import (
 	"cmp"
-	"path"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -228,10 +227,6 @@ func (n StageNamespaces) validate(at *field.Path) field.ErrorList {
 	if len(n.Include) == 0 && n.Selector == nil {
 		errs = append(errs, field.Required(at, "write include or selector"))
 	}
-	for i, glob := range n.Include {
-		if _, err := path.Match(glob, ""); err != nil || glob == "" {
-			errs = append(errs, field.Invalid(at.Child("include").Index(i), glob, "not a glob: check its brackets and backslashes"))
-		}
-	}
+	errs = append(errs, rules.NamespaceNames.ValidateGlobs(at.Child("include"), n.Include)...)
 	return append(errs, rules.ValidateSelector(at.Child("selector"), n.Selector)...)
 }

@@ -54,12 +54,9 @@ func (n NamespaceSection) Validate(at *field.Path) field.ErrorList {
 	if len(n.Objects.Kinds) == 0 {
 		errs = append(errs, field.Required(objects.Child("kinds"), "an empty list selects nothing; write [Secret], [ConfigMap], or both"))
 	}
-	return append(errs, n.Objects.named().Validate(objects)...)
-}
-
-// named returns o without the kinds. Object names are selected like namespace names.
-func (o Objects) named() rules.Namespaces {
-	return rules.Namespaces{Include: o.Include, Exclude: o.Exclude, Selector: o.Selector}
+	errs = append(errs, rules.ObjectNames.ValidateGlobs(objects.Child("include"), n.Objects.Include)...)
+	errs = append(errs, rules.ObjectNames.ValidateGlobs(objects.Child("exclude"), n.Objects.Exclude)...)
+	return append(errs, rules.ValidateSelector(objects.Child("selector"), n.Objects.Selector)...)
 }
 
 // Section is a compiled NamespaceSection.

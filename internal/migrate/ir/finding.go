@@ -66,7 +66,7 @@ type Where struct {
 }
 
 // Nowhere is a place to fill in.
-func Nowhere() Where { return Where{Names: []string{"SAY-WHERE-TO"}} }
+func Nowhere() Where { return Where{Names: []string{"say-where-to"}} }
 
 // Wide reports whether it is not limited to names.
 func (w Where) Wide() bool { return len(w.Names) == 0 }
