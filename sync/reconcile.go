@@ -2,6 +2,7 @@ package sync
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube/admission"
 	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
+	"github.com/headwater-k8s/headwater/internal/propagation"
 	"github.com/headwater-k8s/headwater/sync/plan"
 	"github.com/headwater-k8s/headwater/sync/progress"
 )
@@ -213,12 +215,16 @@ func (c *controller) inVain(ctx context.Context, live *object.Digested, desired 
 }
 
 // update overwrites the live clone and keeps labels and annotations that others
-// added.
+// added, except for copies of the values of an object that it takes over: nobody would
+// ever change them again.
 func (c *controller) update(ctx context.Context, state plan.State, desired *object.Full) (kube.Stored, error) {
 	live := state.Live()
 	meta := live.Meta()
 	meta.Labels = plan.Overwritten(live.Labels, desired.Labels, live.LabelsByUs)
 	meta.Annotations = plan.Overwritten(live.Annotations, desired.Annotations, live.AnnotationsByUs)
+	if _, ours := mark.Of(live); !ours && !live.MadeByUs {
+		maps.DeleteFunc(meta.Annotations, func(key, _ string) bool { return propagation.HoldsValues(key) })
+	}
 	desired.ObjectMeta = meta
 	return c.writer.Update(ctx, desired)
 }

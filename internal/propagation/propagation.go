@@ -77,6 +77,10 @@ func Forbidden(key string) string {
 	return ""
 }
 
+// HoldsValues reports whether the annotation key has values of the object in it, as tools write
+// it that compare with what they applied last.
+func HoldsValues(key string) bool { return Forbidden(key) == withValues }
+
 // NeverCopies returns why glob, which is valid, copies no key at all: every key that it
 // matches is Forbidden. It is empty if glob may copy one.
 func NeverCopies(glob string) string {
