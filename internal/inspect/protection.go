@@ -3,14 +3,11 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -18,6 +15,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/kube"
 	"github.com/headwater-k8s/headwater/internal/output"
 	"github.com/headwater-k8s/headwater/internal/rules"
+	"github.com/headwater-k8s/headwater/protect/decide"
 	"github.com/headwater-k8s/headwater/protect/editors"
 	"github.com/headwater-k8s/headwater/protect/manifests"
 	protectspec "github.com/headwater-k8s/headwater/protect/spec"
@@ -73,14 +71,15 @@ func WhoCanEdit(ctx context.Context, options Options, name string) (Editors, err
 		return Editors{}, fmt.Errorf("no rule %q protects anything; those that do: %s", name, namesOf(c.sets.Protect))
 	}
 	answer := Editors{Rule: rule.Name, Source: rule.Source.String(), Editors: []Editor{}}
-	if err := answer.read(ctx, c.clients.Typed, *rule, options.Own); err != nil {
+	if err := answer.read(ctx, c.clients.Typed, *rule, options.Own, c.config.Protect.SystemIdentities); err != nil {
 		return Editors{}, err
 	}
 	return answer, nil
 }
 
-// read fills in who may change the source of rule. own is Headwater's namespace.
-func (e *Editors) read(ctx context.Context, client kubernetes.Interface, rule protectspec.Rule, own string) error {
+// read fills in who may change the source of rule. own is Headwater's namespace, and systems
+// are the configuration's systemIdentities.
+func (e *Editors) read(ctx context.Context, client kubernetes.Interface, rule protectspec.Rule, own string, systems []string) error {
 	rbac, err := clusterRBAC(ctx, client)
 	if err != nil {
 		return err
@@ -88,6 +87,7 @@ func (e *Editors) read(ctx context.Context, client kubernetes.Interface, rule pr
 	headwater := editors.Own{
 		Account: ownAccount(own, rbac.ClusterRoleBindings), Configuration: config.ConfigMapName,
 		Requests: []string{survey.ApprovalsName, survey.DeliveriesName},
+		Systems:  slices.Concat(decide.KubernetesControllers, systems),
 		Policies: append([]string{protectspec.GuardName, protectspec.LimitName, protectspec.LimitUpdatesName}, manifests.PolicyNames()...),
 	}
 	policies, err := policiesInForce(ctx, client, own)
@@ -96,7 +96,7 @@ func (e *Editors) read(ctx context.Context, client kubernetes.Interface, rule pr
 	}
 	headwater.Guarded = policies.inForce
 	direct := append(editors.Of(rule, headwater.Account, rbac.ClusterRoles, rbac.ClusterRoleBindings), editors.Writers(policies.writers)...)
-	for _, namespace := range editors.Accounts(direct) {
+	for _, namespace := range editors.Accounts(direct, headwater) {
 		if err := addNamespaced(ctx, client, namespace, &rbac); err != nil {
 			return err
 		}
@@ -136,85 +136,6 @@ func addNamespaced(ctx context.Context, client kubernetes.Interface, namespace s
 	rbac.Roles = append(rbac.Roles, roles.Items...)
 	rbac.RoleBindings = append(rbac.RoleBindings, bindings.Items...)
 	return nil
-}
-
-// guard is what the static policies of the chart do.
-type guard struct {
-	// inForce is true if the policy that guards Headwater's own namespace denies there.
-	inForce bool
-	// writers are the users that it lets write there.
-	writers []string
-	// notes say what follows from a policy that does not deny.
-	notes []string
-}
-
-// policiesInForce returns the guard of Headwater's own namespace.
-func policiesInForce(ctx context.Context, client kubernetes.Interface, own string) (g guard, err error) {
-	policy, why, err := inForce(ctx, client, 0, protectspec.GuardName)
-	switch {
-	case err != nil:
-		return guard{}, err
-	case policy == nil:
-		g.notes = append(g.notes, fmt.Sprintf("%s, so who may edit in namespace %s is Headwater", why, own))
-	default:
-		g.inForce = true
-		if err := json.Unmarshal([]byte(policy.Annotations[protectspec.WritersAnnotation]), &g.writers); err != nil {
-			g.writers = nil
-			g.notes = append(g.notes, fmt.Sprintf("policy %s has no list of users in its annotation %s: it is not known who may change Headwater's workloads", policy.Name, protectspec.WritersAnnotation))
-		}
-	}
-	limit, why, err := inForce(ctx, client, 1, protectspec.LimitName, protectspec.LimitUpdatesName)
-	if err == nil && limit == nil {
-		g.notes = append(g.notes, why+", so who has a token of Headwater may write any Secret and ConfigMap")
-	}
-	return g, err
-}
-
-// inForce returns the policy of that name if the binding of the same name makes it deny
-// everywhere, or, with more bindings, each of them makes it deny its part. It is nil
-// otherwise; why says what is missing. conditions is how many the chart gives it.
-func inForce(ctx context.Context, client kubernetes.Interface, conditions int, name string, more ...string) (policy *admissionregistrationv1.ValidatingAdmissionPolicy, why string, err error) {
-	api := client.AdmissionregistrationV1()
-	policy, err = api.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
-	denies := err == nil && isWhole(policy.Spec, conditions)
-	for _, bound := range append([]string{name}, more...) {
-		if err != nil {
-			break
-		}
-		var binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
-		if binding, err = api.ValidatingAdmissionPolicyBindings().Get(ctx, bound, metav1.GetOptions{}); err == nil {
-			denies = denies && binds(binding.Spec, name, len(more) > 0)
-		}
-	}
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, "policy " + name + " is not in force", nil
-	case apierrors.IsForbidden(err):
-		return nil, "you may not read whether policy " + name + " is in force", nil
-	case err != nil:
-		return nil, "", fmt.Errorf("read policy %s: %w", name, err)
-	case !denies:
-		return nil, "policy " + name + " does not deny everywhere", nil
-	default:
-		return policy, "", nil
-	}
-}
-
-// binds reports whether the binding makes the policy deny, in part or everywhere.
-func binds(spec admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec, policy string, inPart bool) bool {
-	return spec.PolicyName == policy && (spec.MatchResources == nil || inPart) && slices.Contains(spec.ValidationActions, admissionregistrationv1.Deny)
-}
-
-// isWhole reports whether nobody has taken from the policy what it judges: it denies where
-// it fails, and leaves nothing out. What its expressions say is not compared.
-func isWhole(spec admissionregistrationv1.ValidatingAdmissionPolicySpec, conditions int) bool {
-	leavesOut := spec.MatchConstraints == nil || len(spec.MatchConstraints.ExcludeResourceRules) > 0 || !selectsAll(spec.MatchConstraints.ObjectSelector)
-	fails := spec.FailurePolicy != nil && *spec.FailurePolicy == admissionregistrationv1.Fail
-	return fails && !leavesOut && len(spec.Validations) > 0 && len(spec.MatchConditions) <= conditions
-}
-
-func selectsAll(selector *metav1.LabelSelector) bool {
-	return selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0
 }
 
 func namesOf[R rules.Rule](set *rules.Set[R]) string {

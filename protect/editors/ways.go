@@ -51,6 +51,9 @@ type Own struct {
 	Configuration string
 	// Requests are the ConfigMaps there that people are meant to write.
 	Requests []string
+	// Systems are the users that may delete as Kubernetes' controllers may, and those that
+	// headwater-guard lets run pods in the account's namespace.
+	Systems []string
 	// Policies are the names of the policies that deny.
 	Policies []string
 	// Guarded is true while the policy headwater-guard is in force.
@@ -71,15 +74,30 @@ var write = []string{"create", "update", "patch"}
 var controllers = Editor{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: rbacv1.ResourceAll}
 
 // Accounts returns the namespaces of the service accounts that Ways looks at, each once:
-// of those among editors, and of Kubernetes' controllers.
-func Accounts(editors []Editor) []string {
-	namespaces := []string{controllers.Namespace}
-	for _, editor := range editors {
-		if editor.Kind == rbacv1.ServiceAccountKind && !slices.Contains(namespaces, editor.Namespace) {
-			namespaces = append(namespaces, editor.Namespace)
+// of those among exempt, the result of Of, of own.Systems, and of Kubernetes' controllers.
+func Accounts(exempt []Editor, own Own) []string {
+	var namespaces []string
+	for _, target := range targets(exempt, own) {
+		if target.Kind == rbacv1.ServiceAccountKind && !slices.Contains(namespaces, target.Namespace) {
+			namespaces = append(namespaces, target.Namespace)
 		}
 	}
 	return namespaces
+}
+
+// targets are those that somebody may want to act as, each once.
+func targets(exempt []Editor, own Own) (found []Editor) {
+	for _, user := range own.Systems {
+		exempt = append(exempt[:len(exempt):len(exempt)], Editor{Kind: rbacv1.UserKind, Name: user})
+	}
+	for _, editor := range exempt {
+		target := targetOf(editor)
+		isController := target.Kind == controllers.Kind && target.Namespace == controllers.Namespace && target.Grant == ""
+		if !isController && !slices.ContainsFunc(found, target.isSubject) {
+			found = append(found, target)
+		}
+	}
+	return append(found, controllers)
 }
 
 // Ways lists who may act as one of exempt, the result of Of, or take the
@@ -87,13 +105,7 @@ func Accounts(editors []Editor) []string {
 // step: who may act as somebody in the result is not listed. It leaves out Kubernetes'
 // own controllers, and accounts of Headwater's namespace.
 func Ways(rule spec.Rule, exempt []Editor, own Own, rbac RBAC) []Editor {
-	w := ways{rule: rule, own: own, rbac: rbac}
-	for _, editor := range exempt {
-		if target := targetOf(editor); !slices.ContainsFunc(w.targets, target.isSubject) {
-			w.targets = append(w.targets, target)
-		}
-	}
-	w.targets = append(w.targets, controllers)
+	w := ways{rule: rule, own: own, rbac: rbac, targets: targets(exempt, own)}
 	var found []Editor
 	for _, h := range rbac.holdings() {
 		isExempt := slices.ContainsFunc(w.targets, Editor{Kind: h.subject.Kind, Namespace: h.subject.Namespace, Name: h.subject.Name}.isSubject)

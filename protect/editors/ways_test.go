@@ -56,6 +56,7 @@ func waysOf(namespace string, guarded bool, granted ...rbacv1.PolicyRule) []edit
 	return editors.Ways(rule, exempt, editors.Own{
 		Account: headwaterAccount, Configuration: "headwater", Requests: []string{"headwater-approvals"},
 		Policies: []string{spec.GuardName, "headwater-sources"}, Guarded: guarded,
+		Systems: []string{"system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager", "system:serviceaccount:kcp:collector"},
 	}, rbac)
 }
 
@@ -66,9 +67,15 @@ func TestEverybodyThatRBACLetsActAsAnExemptUserIsListed(t *testing.T) {
 		granted   []rbacv1.PolicyRule
 		want      []string
 	}{
-		"a user":        {"", true, []rbacv1.PolicyRule{rights("", "users", "impersonate", alice)}, []string{"may impersonate User alice"}},
-		"another user":  {"", true, []rbacv1.PolicyRule{rights("", "users", "impersonate", "albert")}, nil},
-		"a group alone": {"", true, []rbacv1.PolicyRule{rights("", "groups", "impersonate")}, nil},
+		"a user": {"", true, []rbacv1.PolicyRule{rights("", "users", "impersonate", alice)}, []string{"may impersonate User alice"}},
+		"a controller's user": {
+			"", true,
+			[]rbacv1.PolicyRule{rights("", "users", "impersonate", "system:kube-controller-manager")},
+			[]string{"may impersonate User system:kube-controller-manager"},
+		},
+		"the account of a systemIdentity": {"kcp", true, []rbacv1.PolicyRule{rights("", "serviceaccounts/token", "create")}, []string{"may get a token of ServiceAccount kcp/collector"}},
+		"another user":                    {"", true, []rbacv1.PolicyRule{rights("", "users", "impersonate", "albert")}, nil},
+		"a group alone":                   {"", true, []rbacv1.PolicyRule{rights("", "groups", "impersonate")}, nil},
 		"a group, as any user": {
 			"", true, []rbacv1.PolicyRule{rights("", "groups", "impersonate", "ops"), rights("", "users", "impersonate", "albert")}, []string{"may impersonate Group ops"},
 		},
@@ -94,8 +101,8 @@ func TestEverybodyThatRBACLetsActAsAnExemptUserIsListed(t *testing.T) {
 		"a pod":                             {"ci", true, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer"}},
 		"a workload":                        {"ci", true, []rbacv1.PolicyRule{rights("apps", "deployments", "patch")}, []string{"may run a pod as ServiceAccount ci/deployer"}},
 		"a workload of Headwater":           {"headwater-system", false, []rbacv1.PolicyRule{rights("batch", "cronjobs", "update")}, []string{"may run a pod as ServiceAccount headwater-system/headwater"}},
-		"pods in every namespace":           {"", false, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer and 3 more"}},
-		"pods in every namespace, guarded":  {"", true, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer and 2 more"}},
+		"pods in every namespace":           {"", false, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer and 4 more"}},
+		"pods in every namespace, guarded":  {"", true, []rbacv1.PolicyRule{rights("", "pods", "create")}, []string{"may run a pod as ServiceAccount ci/deployer and 3 more"}},
 		"exec":                              {"headwater-system", false, []rbacv1.PolicyRule{rights("", "pods/exec", "get")}, []string{"may run commands in a pod of ServiceAccount headwater-system/headwater"}},
 		"exec, guarded":                     {"headwater-system", true, []rbacv1.PolicyRule{rights("", "pods/exec", "create")}, nil},
 		"ephemeral containers":              {"ci", true, []rbacv1.PolicyRule{rights("", "pods/ephemeralcontainers", "patch")}, []string{"may run commands in a pod of ServiceAccount ci/deployer"}},

@@ -21,6 +21,7 @@ import (
 	"github.com/headwater-k8s/headwater/internal/configmap"
 	"github.com/headwater-k8s/headwater/internal/kube/events"
 	"github.com/headwater-k8s/headwater/internal/loop"
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/object"
 	"github.com/headwater-k8s/headwater/internal/rules"
 	"github.com/headwater-k8s/headwater/protect/internal/protecttest"
@@ -82,6 +83,7 @@ func reaching(t *testing.T, answer *error) (*Prover, *clocktesting.FakeClock, *p
 		if created.Name == spec.ReachName {
 			return true, created, *answer
 		}
+		require.Equal(t, "headwater/"+created.Name, created.Annotations[mark.Target], "a copy of a clone would be allowed")
 		return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), created.Name, errors.New("ValidatingAdmissionPolicy 'headwater-clones' with binding 'headwater-clones' denied request: no"))
 	})
 	passing, reported := clocktesting.NewFakeClock(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)), &protecttest.Events{}

@@ -77,10 +77,10 @@ func (r *Registration) policiesEnforce() bool {
 }
 
 // webhookHolds reports whether every API server denies what the rules forbid without
-// any policy: the webhook was seen to deny, and has been registered as FailClosed for
-// prove.Settling. missing is the time until then, or 0 if more than time is missing.
+// any policy: the webhook was seen to deny, and has been registered as FailClosed, as it
+// still is, for prove.Settling. missing is the time until then, or 0 if more than time is missing.
 func (r *Registration) webhookHolds() (holds bool, missing time.Duration) {
-	if r.Proof().Webhook != prove.Denies {
+	if r.Proof().Webhook != prove.Denies || !r.isClosed() {
 		return false, 0
 	}
 	return r.settled(r.closedSince)

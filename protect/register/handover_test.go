@@ -223,6 +223,23 @@ func TestTheWebhookTakesOverWhenTheTimeHasPassed(t *testing.T) {
 	}, protecttest.Soon, 5*time.Millisecond)
 }
 
+// A step removes policies before it restores the webhook.
+func TestAWebhookThatSomebodyDeletedHoldsNothing(t *testing.T) {
+	s, passing := withPolicies(t)
+	s.up.Store(true)
+	denies := prove.Proof{Known: true, By: spec.EnginePolicy, Webhook: prove.Denies}
+	s.prove(denies)
+	s.trust("ca")
+	s.comes(t, s.failsClosed)
+	s.prove(prove.Proof{Known: true, By: spec.EnginePolicy, Webhook: prove.Silent})
+	passing.Step(prove.Settling)
+	s.stays(t, s.hasPolicies, "nobody reaches the webhook")
+	s.proved.Store(&denies) // what wakes it is that the webhook is gone
+	require.NoError(t, s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), spec.ConfigurationName, metav1.DeleteOptions{}))
+	s.stays(t, s.hasPolicies, "not every API server has heard of the one that was restored")
+	s.comes(t, s.failsClosed)
+}
+
 func TestPoliciesHelpAWebhookThatRefusesNothing(t *testing.T) {
 	s := newTestRegistration(t, newClient(), protecttest.Rules())
 	s.prove(prove.Proof{})

@@ -64,7 +64,11 @@ func (p *Paths) Registered(configuration *admissionregistrationv1.ValidatingWebh
 	p.current = map[string]bool{}
 	if configuration != nil {
 		for _, webhook := range configuration.Webhooks {
-			segment, _ := parsePath(pathOf(webhook.ClientConfig))
+			path := pathOf(webhook.ClientConfig)
+			if !strings.Contains(path, spec.ReviewPath+"/") { // --webhook-url may have a path before that
+				continue
+			}
+			segment, _ := parsePath(path)
 			p.current[segment], p.registered[segment] = true, now
 		}
 	}

@@ -91,6 +91,31 @@ func TestPathsOfTheVersionBeforeAreAcceptedWhileTheyAreRegistered(t *testing.T) 
 	require.NotEqual(t, decide.AboutConfiguration, edit.Scope.About)
 }
 
+func TestAnEntryThatIsNotHeadwatersRegistersNoPath(t *testing.T) {
+	for sentence, client := range map[string]admissionregistrationv1.WebhookClientConfig{
+		"no path":      {Service: &admissionregistrationv1.ServiceReference{Namespace: "a", Name: "b"}},
+		"another path": {Service: &admissionregistrationv1.ServiceReference{Namespace: "a", Name: "b", Path: new("/validated")}},
+		"another URL":  {URL: new("https://example.org/")},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			paths := NewPaths(clocktesting.NewFakePassiveClock(time.Now()))
+			configuration := registeredWith(t, oneSegment)
+			configuration.Webhooks = append(configuration.Webhooks, admissionregistrationv1.ValidatingWebhook{ClientConfig: client})
+			paths.Registered(configuration)
+			require.True(t, accepts(paths, "/validate/"+oneSegment+"/sources"))
+			require.False(t, accepts(paths, "/validate/sources"))
+		})
+	}
+}
+
+func TestPathsBehindAPathOfTheURLAreRegistered(t *testing.T) {
+	paths := NewPaths(clocktesting.NewFakePassiveClock(time.Now()))
+	configuration := registeredWith(t, oneSegment)
+	configuration.Webhooks[0].ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: new("https://example.org/hw/validate/" + anotherSegment + "/sources")}
+	paths.Registered(configuration)
+	require.True(t, accepts(paths, "/hw/validate/"+anotherSegment+"/sources"))
+}
+
 func TestFewSegmentsAreRemembered(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	paths := NewPaths(clock)

@@ -33,9 +33,10 @@ const (
 	smallReviewBytes = 64 << 10
 	maxSmallAtOnce   = 64
 	maxLargeAtOnce   = 2
-	// maxDecidedAtOnce limits the reviews that are decoded and decided at once, which
-	// takes memory but waits for nobody.
-	maxDecidedAtOnce = 2
+	// These limit the reviews that are decoded and decided at once, which takes memory but
+	// waits for nobody. Small ones do not wait for a large one, which takes far longer.
+	maxSmallDecided = 2
+	maxLargeDecided = 1
 	// pausePerCheck is how long, in proportion to the time that checking a
 	// configuration took, none is checked afterwards. So nobody makes Headwater spend
 	// more than a fifth of a CPU on configurations.
@@ -64,7 +65,7 @@ type Reviewer struct {
 	// small, large and configurations have the reviews that are read, deciding those
 	// that are decided. A configuration is decided in its own place.
 	small, large, configurations *serve.Room
-	deciding                     chan struct{}
+	deciding                     map[*serve.Room]chan struct{}
 }
 
 // NewReviewer returns r, ready to use. Until Ready returns true, it answers 503 with
@@ -72,7 +73,7 @@ type Reviewer struct {
 func NewReviewer(r Reviewer) *Reviewer {
 	r.small, r.large = serve.NewRoom(maxSmallAtOnce, r.Clock), serve.NewRoom(maxLargeAtOnce, r.Clock)
 	r.configurations = serve.NewRoom(1, r.Clock)
-	r.deciding = make(chan struct{}, maxDecidedAtOnce)
+	r.deciding = map[*serve.Room]chan struct{}{r.small: make(chan struct{}, maxSmallDecided), r.large: make(chan struct{}, maxLargeDecided)}
 	return &r
 }
 
@@ -115,7 +116,7 @@ func (v *Reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	place.Work()
 	working := v.Clock.Now()
-	review, request, verdict, err := v.review(r, scope, buffer.Bytes())
+	review, request, verdict, err := v.review(r, room, scope, buffer.Bytes())
 	if room == v.configurations {
 		v.pause(&leave, v.Clock.Since(working))
 	}
@@ -242,10 +243,10 @@ func statusOf(err error) int {
 }
 
 // review decodes and decides body.
-func (v *Reviewer) review(r *http.Request, scope decide.Scope, body []byte) (review *reviewRequest, request decide.Request, verdict decide.Verdict, err error) {
-	if scope.About != decide.AboutConfiguration {
-		v.deciding <- struct{}{}
-		defer func() { <-v.deciding }()
+func (v *Reviewer) review(r *http.Request, room *serve.Room, scope decide.Scope, body []byte) (review *reviewRequest, request decide.Request, verdict decide.Verdict, err error) {
+	if deciding := v.deciding[room]; deciding != nil {
+		deciding <- struct{}{}
+		defer func() { <-deciding }()
 	}
 	if r.Context().Err() != nil {
 		return nil, request, verdict, errGone

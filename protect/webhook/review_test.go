@@ -356,7 +356,7 @@ func TestALargeReviewTakesBoundedMemory(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			require.Equal(t, http.StatusOK, answer.Code, "it is read")
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(bound))
-			require.Empty(t, reviewer.deciding)
+			require.False(t, reviewer.isDeciding())
 		})
 	}
 }
@@ -380,13 +380,13 @@ func TestReviewPanicIsADenial(t *testing.T) {
 		require.False(t, response.Allowed)
 		require.Equal(t, int32(500), response.Result.Code)
 		require.Equal(t, "u1", string(response.UID))
-		require.Empty(t, reviewer.deciding)
+		require.False(t, reviewer.isDeciding())
 	})
 	t.Run("outside of it", func(t *testing.T) {
 		reviewer := newTestReviewer(reviewerSetup{log: zap.New(core)})
 		reviewer.Record = func(decide.Request, decide.Verdict, time.Duration) { panic(protecttest.Canary) }
 		require.Equal(t, http.StatusInternalServerError, post(reviewer, protecttest.ReviewOf("UPDATE", protecttest.OldSecretJSON, protecttest.OldSecretJSON)).Code)
-		require.Empty(t, reviewer.deciding)
+		require.False(t, reviewer.isDeciding())
 	})
 	require.Equal(t, 2, logged.Len())
 	for _, entry := range logged.All() {
@@ -404,4 +404,14 @@ func TestReviewCarriesWarningsAndAuditAnnotations(t *testing.T) {
 	require.True(t, response.Allowed)
 	require.Len(t, response.Warnings, 1)
 	require.Equal(t, map[string]string{"rule": "blogsecret", "reason": "Protected"}, response.AuditAnnotations)
+}
+
+// isDeciding reports whether a review is being decided.
+func (v *Reviewer) isDeciding() bool {
+	for _, deciding := range v.deciding {
+		if len(deciding) > 0 {
+			return true
+		}
+	}
+	return false
 }

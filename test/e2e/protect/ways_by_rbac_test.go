@@ -30,6 +30,35 @@ func (e *env) hows(user, file string) (hows map[string]string, notes string) {
 	return hows, strings.Join(editors.Notes, "\n")
 }
 
+// withoutPolicies deletes the policies of these names, which putBack creates again, for those
+// writers.
+func (e *env) withoutPolicies(names ...string) (putBack func(writers string)) {
+	e.Helper()
+	policies, bindings := e.Admin.AdmissionregistrationV1().ValidatingAdmissionPolicies(), e.Admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	var deleted []*admissionregistrationv1.ValidatingAdmissionPolicy
+	var unbound []*admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	for _, name := range names {
+		policy, err := policies.Get(e.Context(), name, metav1.GetOptions{})
+		require.NoError(e, err)
+		binding, err := bindings.Get(e.Context(), name, metav1.GetOptions{})
+		require.NoError(e, err)
+		require.NoError(e, bindings.Delete(e.Context(), name, metav1.DeleteOptions{}))
+		require.NoError(e, policies.Delete(e.Context(), name, metav1.DeleteOptions{}))
+		policy.ResourceVersion, binding.ResourceVersion = "", ""
+		deleted, unbound = append(deleted, policy), append(unbound, binding)
+	}
+	return func(writers string) {
+		e.Helper()
+		for i, policy := range deleted {
+			metav1.SetMetaDataAnnotation(&policy.ObjectMeta, spec.WritersAnnotation, writers)
+			_, err := policies.Create(e.Context(), policy, metav1.CreateOptions{})
+			require.NoError(e, err)
+			_, err = bindings.Create(e.Context(), unbound[i], metav1.CreateOptions{})
+			require.NoError(e, err)
+		}
+	}
+}
+
 func TestWhoCanEditListsTheWaysThatRBACLeavesOpen(t *testing.T) {
 	e := newEnv(t)
 	viewer := e.Viewer("ways-viewer")
@@ -45,28 +74,28 @@ func TestWhoCanEditListsTheWaysThatRBACLeavesOpen(t *testing.T) {
 	e.Grant("", "edit", "ways-editor-of-all")
 	e.Grant("", "ways-remover", "ways-remover")
 	e.Grant("ways-ci", "ways-tokens", "ways-token")
+	e.Grant(e.Namespace("ways-backup"), "ways-tokens", "ways-thief")
+	e.Sections = "protect: {systemIdentities: [system:serviceaccount:ways-backup:restorer]}\n"
+	e.ClusterRole("ways-controller", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"system:kube-controller-manager"}, Verbs: []string{"impersonate"}})
+	e.Grant("", "ways-controller", "ways-controller")
 	e.Grant("", "ways-binder", "ways-binder")
 	e.Grant("", "ways-secrets", "ways-binder")
 	rules := lab.Rule("ways", "protect: {allow: {clusterRoles: [ways-owner], serviceAccounts: [{namespace: ways-ci, name: default}]}}")
 	e.Start(rules)
 	file := e.ConfigFile(rules)
-	for _, name := range []string{"headwater-guard", "headwater-limit"} {
-		ctx := t.Context()
-		_ = e.Admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, name, metav1.DeleteOptions{})
-		_ = e.Admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{})
-	}
+	putBack := e.withoutPolicies(spec.GuardName, spec.LimitName)
 	hows, notes := e.hows(viewer, file)
-	require.Contains(t, hows["User ways-editor-of-all"], "may get a token of ServiceAccount headwater-system/headwater and 2 more: ClusterRole edit")
+	require.Contains(t, hows["User ways-editor-of-all"], "may get a token of ServiceAccount headwater-system/headwater and 3 more: ClusterRole edit")
 	require.Contains(t, hows["User ways-editor-of-all"], "may write what Headwater records in Namespace headwater-system")
-	require.Contains(t, hows["User ways-editor-of-all"], "may run a pod as ServiceAccount headwater-system/headwater and 2 more")
+	require.Contains(t, hows["User ways-editor-of-all"], "may run a pod as ServiceAccount headwater-system/headwater and 3 more")
 	require.Equal(t, "may get a token of ServiceAccount ways-ci/default: ClusterRole ways-tokens, through RoleBinding ways-ci/ways-token-ways-tokens\n", hows["User ways-token"])
 	require.Contains(t, hows["User ways-binder"], "may bind ClusterRole ways-owner to themselves: ClusterRole ways-binder")
+	require.Equal(t, "may get a token of ServiceAccount ways-backup/restorer: ClusterRole ways-tokens, through RoleBinding ways-backup/ways-thief-ways-tokens\n", hows["User ways-thief"])
+	require.Equal(t, "may impersonate User system:kube-controller-manager: ClusterRole ways-controller, through ClusterRoleBinding ways-controller-ways-controller\n", hows["User ways-controller"])
 	require.Contains(t, notes, "policy headwater-guard is not in force, so who may edit in namespace headwater-system is Headwater")
 	require.Contains(t, notes, "what other authorizers than RBAC allow is not seen here")
 
-	writers := map[string]string{spec.WritersAnnotation: `["ways-deployer", "system:serviceaccount:ways-cd:argo"]`}
-	e.Policy(metav1.ObjectMeta{Name: "headwater-guard", Annotations: writers}, admissionregistrationv1.Create, "", "secrets", "true")
-	e.Policy(metav1.ObjectMeta{Name: "headwater-limit"}, admissionregistrationv1.Create, "", "secrets", "true")
+	putBack(`["ways-deployer", "system:serviceaccount:ways-cd:argo"]`)
 	hows, notes = e.hows(viewer, file)
 	require.NotContains(t, hows["User ways-editor-of-all"], "headwater-system/headwater and")
 	require.NotContains(t, hows["User ways-editor-of-all"], "records")
