@@ -81,8 +81,9 @@ func PutSecret(ctx context.Context, client kubernetes.Interface, stored, desired
 	api := client.CoreV1().Secrets(desired.Namespace)
 	if stored != nil && stored.Immutable != nil && *stored.Immutable {
 		tried := metav1.CreateOptions{FieldManager: mark.FieldManager, DryRun: []string{metav1.DryRunAll}}
-		if _, err := api.Create(ctx, desired, tried); err != nil && !apierrors.IsAlreadyExists(err) { // it exists, so all else was allowed
-			return err
+		_, refused := api.Create(ctx, desired, tried)
+		if refused = notAllowed(refused); refused != nil {
+			return refused
 		}
 		err = api.Delete(ctx, stored.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(stored.UID))})
 		stored = nil

@@ -31,6 +31,12 @@ func (w *Writer) Create(ctx context.Context, o *object.Full) (Stored, error) {
 // AlreadyExists means that admission allows it; a quota counts the present object, too.
 func (w *Writer) TryCreate(ctx context.Context, o *object.Full) error {
 	_, err := w.send(ctx, http.MethodPost, o, "", fmt.Sprintf("recreate %s (dry run; the object was not changed)", o.Ref()), metav1.DryRunAll)
+	return notAllowed(err)
+}
+
+// notAllowed returns why an object could not be created once the present one of its name is
+// gone, if err came of a dry run of that; nil if it could.
+func notAllowed(err error) error {
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err) && !admission.Refused(err):
 		return nil

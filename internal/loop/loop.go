@@ -16,6 +16,9 @@ const (
 	retryMax  = 5 * time.Second
 )
 
+// repeatAfter is how long the same error of one step after the other is not logged again.
+const repeatAfter = 5 * time.Minute
+
 // Wake triggers the next step of a Loop, or wakes any other receiver. Several
 // calls before a receive count as one.
 type Wake chan struct{}
@@ -32,7 +35,8 @@ func (w Wake) Notify() {
 }
 
 // Loop repeats Step: first at once, then after each wake-up and after the delay
-// that Step returned. It logs an error and retries after a growing delay.
+// that Step returned. After an error it retries after a growing delay. It logs the error, once
+// for as long as it stays the same and then now and then, and the end of it.
 type Loop struct {
 	Wake  Wake
 	Clock clock.Clock
@@ -44,19 +48,40 @@ type Loop struct {
 
 // Run blocks until ctx ends.
 func (l Loop) Run(ctx context.Context) {
-	delay := RetryBase
+	delay, failing := RetryBase, failing{Loop: l}
 	for ctx.Err() == nil {
 		again, err := l.Step(ctx)
 		if ctx.Err() != nil {
 			return
 		}
+		failing.note(err)
 		if err != nil {
-			l.Log.Warn("step failed; retrying", zap.Duration("after", delay), zap.Error(err))
 			again, delay = delay, min(2*delay, retryMax)
 		} else {
 			delay = RetryBase
 		}
 		l.wait(ctx, again)
+	}
+}
+
+// failing is what was logged last of steps that fail.
+type failing struct {
+	Loop
+
+	why string // empty if the last step did not fail
+	at  time.Time
+}
+
+// note logs what came of a step.
+func (f *failing) note(err error) {
+	now := f.Clock.Now()
+	switch {
+	case err == nil && f.why != "":
+		f.Log.Info("step succeeds again")
+		f.why = ""
+	case err != nil && (err.Error() != f.why || now.Sub(f.at) >= repeatAfter):
+		f.Log.Warn("step failed; retrying", zap.Duration("atLeastEvery", retryMax), zap.Error(err))
+		f.why, f.at = err.Error(), now
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -88,4 +90,31 @@ func TestAfterErrorsALoopWaitsLongerAndThenAsShortAsBefore(t *testing.T) {
 	require.Eventually(t, clk.HasWaiters, soon, time.Millisecond)
 	clk.Step(time.Minute)
 	retried(RetryBase)
+}
+
+func TestAnErrorIsLoggedWhenItComesAndNowAndThenUntilItIsOver(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Unix(0, 0))
+	core, logged := observer.New(zap.InfoLevel)
+	f := failing{Loop: Loop{Clock: clk, Log: zap.New(core)}}
+	away, full := errors.New("etcd is away"), errors.New("the quota is full")
+	f.note(nil)
+	for range 10 {
+		f.note(away)
+		clk.Step(time.Second)
+	}
+	f.note(full)
+	clk.Step(repeatAfter)
+	f.note(full)
+	f.note(nil)
+	f.note(nil)
+	f.note(away)
+	var lines []string
+	for _, entry := range logged.All() {
+		why, _ := entry.ContextMap()["error"].(string)
+		lines = append(lines, entry.Message+": "+why)
+	}
+	require.Equal(t, []string{
+		"step failed; retrying: etcd is away", "step failed; retrying: the quota is full", "step failed; retrying: the quota is full",
+		"step succeeds again: ", "step failed; retrying: etcd is away",
+	}, lines)
 }
