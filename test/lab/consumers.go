@@ -1,12 +1,9 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,65 +15,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 )
-
-// Apply creates or overwrites every object of a YAML file, as kubectl apply
-// --server-side would.
-func Apply(ctx context.Context, config *rest.Config, file string) error {
-	return apply(ctx, config, file, metav1.ApplyOptions{})
-}
-
-// Accepted is Apply without an effect: it fails where the API server refuses an
-// object. Their namespace must be there.
-func Accepted(ctx context.Context, config *rest.Config, file string) error {
-	return apply(ctx, config, file, metav1.ApplyOptions{DryRun: []string{metav1.DryRunAll}})
-}
-
-func apply(ctx context.Context, config *rest.Config, file string, options metav1.ApplyOptions) error {
-	options.FieldManager, options.Force = "lab", true
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("apply: %w", err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("apply: %w", err)
-	}
-	typed, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("apply: %w", err)
-	}
-	groups, err := restmapper.GetAPIGroupResources(typed.Discovery())
-	if err != nil {
-		return fmt.Errorf("apply: %w", err)
-	}
-	mapper := restmapper.NewDiscoveryRESTMapper(groups)
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content))
-	for {
-		var object unstructured.Unstructured
-		if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("apply %s: %w", file, err)
-		}
-		kind := object.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			return fmt.Errorf("apply %s: %w", file, err)
-		}
-		_, err = client.Resource(mapping.Resource).Namespace(object.GetNamespace()).
-			Apply(ctx, object.GetName(), &object, options)
-		if err != nil {
-			return fmt.Errorf("apply %s %s: %w", kind.Kind, object.GetName(), err)
-		}
-	}
-}
 
 // EnsureNamespace creates a namespace unless it exists.
 func EnsureNamespace(ctx context.Context, client kubernetes.Interface, name string, labels map[string]string) error {

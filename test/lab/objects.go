@@ -24,10 +24,16 @@ import (
 // NoSecrets makes a namespace refuse new Secrets, and waits until it does.
 func (e *Env) NoSecrets(namespace string) {
 	e.Helper()
+	e.NoMoreSecretsThan(namespace, 0)
+}
+
+// NoMoreSecretsThan is NoSecrets for a namespace that has so many, or more.
+func (e *Env) NoMoreSecretsThan(namespace string, n int64) {
+	e.Helper()
 	quotas := e.Admin.CoreV1().ResourceQuotas(namespace)
 	_, err := quotas.Create(e.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"secrets": resource.MustParse("0")}},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"secrets": *resource.NewQuantity(n, resource.DecimalSI)}},
 	}, metav1.CreateOptions{})
 	require.NoError(e, err)
 	e.Eventually(func(ctx context.Context) error {

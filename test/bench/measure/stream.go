@@ -89,19 +89,26 @@ func (s *Stream) Until(ctx context.Context, good func(watch.Event) bool) error {
 	}
 }
 
+// portion is how many namespaces Each waits for at most Patience.
+const portion = 1000
+
 // Each waits until good held in n namespaces.
 func (s *Stream) Each(n int, good func(watch.Event) bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		seen := map[string]bool{}
-		if n == 0 {
-			return nil
-		}
-		return s.Until(ctx, func(event watch.Event) bool {
-			if good(event) {
-				seen[NamespaceOf(event)] = true
+		for len(seen) < n {
+			next := min(n, len(seen)+portion)
+			err := s.Until(ctx, func(event watch.Event) bool {
+				if good(event) {
+					seen[NamespaceOf(event)] = true
+				}
+				return len(seen) == next
+			})
+			if err != nil {
+				return fmt.Errorf("%d of %d namespaces: %w", len(seen), n, err)
 			}
-			return len(seen) == n
-		})
+		}
+		return nil
 	}
 }
 

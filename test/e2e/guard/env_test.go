@@ -218,7 +218,14 @@ func (e *env) unbind(policy string) {
 // byItsToken runs Headwater with a token of its account, as a pod does.
 func (e *env) byItsToken(rules string, args ...string) *lab.Headwater {
 	e.Helper()
+	return e.byItsTokenWith(lab.Binary(e.T), rules, args...)
+}
+
+// byItsTokenWith is byItsToken for another binary.
+func (e *env) byItsTokenWith(binary, rules string, args ...string) *lab.Headwater {
+	e.Helper()
 	options := e.Options(rules)
+	options.Binary = binary
 	options.Kubeconfig = filepath.Join(e.Dir, options.Name+".kubeconfig")
 	options.Args = args
 	require.NoError(e, e.Cluster.KubeconfigOf(options.Kubeconfig, e.Token(own, account)))

@@ -148,6 +148,19 @@ func TestWhoMayEditCannotPassAsHeadwater(t *testing.T) {
 		require.NoError(t, refusedBy(spec.GuardName, all[way](t.Context(), namespaced)), "edit in the namespace: %s", way)
 		require.NoError(t, passes(all[way](t.Context(), e.Admin)), "all verbs: %s", way)
 	}
+	for _, role := range []string{"view", "headwater-view", "headwater-inspect"} {
+		reader := e.person("guard-"+role, role)
+		for _, way := range slices.Sorted(maps.Keys(all)) {
+			require.True(t, apierrors.IsForbidden(all[way](t.Context(), reader)), "%s: %s", role, way)
+		}
+	}
+	for _, role := range []string{"headwater-approve", "headwater-deliver"} {
+		holder := e.person("guard-"+role, "headwater-view")
+		require.NoError(t, lab.BindIn(t.Context(), e.Admin, own, role, "system:serviceaccount:default:guard-"+role))
+		for _, way := range slices.Sorted(maps.Keys(all)) {
+			require.True(t, apierrors.IsForbidden(all[way](t.Context(), holder)), "%s: %s", role, way)
+		}
+	}
 	e.bind("guard-breaker-may", "guard-override", "guard-breaker")
 	for _, way := range slices.Sorted(maps.Keys(all)) {
 		require.NoError(t, passes(all[way](t.Context(), breaker)), "override: %s", way)

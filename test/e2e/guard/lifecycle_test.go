@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,17 +73,28 @@ func (e *env) notRefused(h *lab.Headwater) error {
 	return nil
 }
 
+// before is a checkout of the version before with its binary, which .ci/night makes; else
+// this one.
+func before(t *testing.T) (checkout string) {
+	t.Helper()
+	if checkout = os.Getenv("HEADWATER_BEFORE"); checkout == "" {
+		return lab.Root(t)
+	}
+	return checkout
+}
+
 // An upgrade finds what an installation without the policies has written, and an old
 // replica that still runs goes on.
 func TestTheUpgradeFromAnInstallationWithoutThePolicies(t *testing.T) {
 	e := newEnv(t)
 	e.life()
+	require.NoError(t, lab.Install(t.Context(), e.Cluster.Config(), filepath.Join(before(t), "deploy", "rbac.yaml")))
 	registration := e.Admin.AdmissionregistrationV1()
 	for _, name := range []string{spec.GuardName, spec.LimitName} {
 		e.unbind(name)
 		require.NoError(t, registration.ValidatingAdmissionPolicies().Delete(t.Context(), name, metav1.DeleteOptions{}))
 	}
-	earlier := e.byItsToken(inStages)
+	earlier := e.byItsTokenWith(filepath.Join(before(t), "bin", "headwater"), inStages)
 	e.reaches("1")
 	e.apply()
 	e.inForce()

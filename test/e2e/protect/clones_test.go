@@ -75,6 +75,13 @@ func placed(secret *corev1.Secret, target string) *corev1.Secret {
 	return secret
 }
 
+// copied is a Secret with all marks of the clone of Secret shared by rule, under another name.
+func copied(namespace, rule, source string) *corev1.Secret {
+	secret := placed(forged(namespace, "copy"), namespace+"/shared")
+	secret.Annotations[mark.Rule], secret.Annotations[mark.Source] = rule, "Secret/"+source+"/shared"
+	return secret
+}
+
 // labelled is a Secret with the labels of a clone alone, as some tools copy them.
 func labelled(namespace, name string) *corev1.Secret {
 	secret := lab.Secret(namespace, name, nil)
@@ -190,6 +197,10 @@ func TestClonesMayBeDenied(t *testing.T) {
 	data := map[string]string{"k": "v"}
 	e.Secret("deny-src", "shared", data)
 	e.Secret("deny-src", "healed", data)
+	e.Create("deny-a", copied("deny-a", "deny", "deny-src"))
+	tagged := labelled("deny-a", "labelled")
+	tagged.Labels[mark.Rule] = "deny"
+	e.Create("deny-a", tagged)
 	e.ClusterRole("deny-editor", lab.SecretsEditor(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}})
 	e.ClusterRole("deny-override", rbacv1.PolicyRule{
 		APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, ResourceNames: []string{"deny"}, Verbs: []string{"override"},
@@ -234,6 +245,10 @@ func TestClonesMayBeDenied(t *testing.T) {
 		"a rewrite that changes nothing":      rewriting("shared", func(*corev1.Secret) {}),
 		"an edit of a clone of another rule":  patching("healed", `{"data":{"k":"eA=="}}`),
 		"a delete of a clone of another rule": attemptToDelete("healed"),
+		"an edit of a copy of a clone":        patching("copy", `{"data":{"k":"eA=="}}`),
+		"a delete of a copy of a clone":       attemptToDelete("copy"),
+		"an edit of a copy of its labels":     patching("labelled", `{"data":{"k":"eA=="}}`),
+		"a delete of a copy of its labels":    attemptToDelete("labelled"),
 	} {
 		t.Run(sentence+" passes", func(t *testing.T) { require.NoError(t, try(t.Context(), in(mallory))) })
 	}

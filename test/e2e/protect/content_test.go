@@ -2,8 +2,10 @@ package protect
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -26,6 +28,7 @@ func TestAnEditThatFailsTheChecksIsDenied(t *testing.T) {
 		t.Run("with engine "+engine, func(t *testing.T) {
 			e := &env{e.Of(t)}
 			namespace := e.Namespace("content-" + strings.ToLower(engine))
+			e.Secret(namespace, "dated", map[string]string{"cert": lab.Certificate(t, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))})
 			for _, name := range []string{"covered", "free"} {
 				e.Secret(namespace, name, map[string]string{"settings": "level: info #"})
 			}
@@ -40,8 +43,12 @@ func TestAnEditThatFailsTheChecksIsDenied(t *testing.T) {
   source: {kind: Secret, namespace: NAMESPACE, name: free}
   validate: [{key: settings, is: YAML}]
   protect: {guardNamespace: false, operations: [Delete]}
+- name: dated
+  source: {kind: Secret, namespace: NAMESPACE, name: dated}
+  validate: [{key: cert, is: Certificate}]
+  protect: {guardNamespace: false, allow: {users: [content-alice]}}
 `, "NAMESPACE", namespace))
-			e.proven(h, "covered", "free")
+			e.proven(h, "covered", "free", "dated")
 			patch := func(user, name, content string, dryRun ...string) error {
 				_, err := e.Client(user).CoreV1().Secrets(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(content), metav1.PatchOptions{DryRun: dryRun})
 				return err
@@ -58,6 +65,11 @@ func TestAnEditThatFailsTheChecksIsDenied(t *testing.T) {
 				require.NoError(t, patch("content-breaker", name, broken))
 				require.NoError(t, patch("content-alice", name, `{"metadata":{"labels":{"a":"b"},"finalizers":[]}}`))
 			}
+			from := time.Now().Add(time.Hour).Truncate(time.Second)
+			ahead := lab.Certificate(t, from, from.Add(time.Hour))
+			err := patch("content-alice", "dated", fmt.Sprintf(`{"stringData":{"cert":%q}}`, ahead))
+			require.True(t, apierrors.IsForbidden(err), "%v", err)
+			require.ErrorContains(t, err, from.UTC().Format(time.RFC3339))
 			h.Stop()
 		})
 	}

@@ -147,6 +147,8 @@ func engineRequests(owner string) map[string]request {
 		"an edit of a denied clone":      clone(patching("shared", `{"data":{"k":"eA=="}}`), exempt),
 		"a delete of a denied clone":     clone(attemptToDelete("shared"), slices.Concat(exempt, deleters)),
 		"a rewrite of a denied clone":    clone(rewriting("shared", func(*corev1.Secret) {}), everybody),
+		"an edit of a copy of it":        clone(patching("copy", `{"data":{"k":"eA=="}}`), everybody),
+		"a delete of a copy of it":       clone(attemptToDelete("copy"), everybody),
 		"an edit of a healed clone":      clone(patching("healed", `{"data":{"k":"eA=="}}`), everybody),
 		"a delete of a healed clone":     clone(attemptToDelete("healed"), everybody),
 		"a clone's label taken off":      clone(patching("healed", `{"metadata":{"labels":{"headwater.dev/clone":null}}}`), unlisted),
@@ -185,6 +187,7 @@ func (e *env) engineWorld() (clients map[string]kubernetes.Interface, ownerUID s
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Data: map[string]string{"k": "v"},
 		})
 	}
+	e.Create("eng-a", copied("eng-a", "eng", "eng-src"))
 	e.ClusterRole("eng-editor", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps", "namespaces"}, Verbs: []string{"*"}})
 	e.ClusterRole("eng-exempt", lab.SecretsEditor())
 	override := rbacv1.PolicyRule{APIGroups: []string{"headwater.dev"}, Resources: []string{"protectedobjects"}, Verbs: []string{"override"}}

@@ -113,6 +113,35 @@ func TestDataThatLostItsValuesHoldsTheRestart(t *testing.T) {
 	}
 }
 
+func TestAConfigMapThatLostItsKeysHoldsTheRestart(t *testing.T) {
+	e, namespace := newStage(t, "goneconfig")
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "own"}, Data: map[string]string{"K": "1", "OTHER": "1"}}
+	e.Create(namespace, config)
+	pods := lab.ByEnv("shared", "used")
+	pods.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "own"}}}}
+	e.Deployment(namespace, "reads-it", pods, map[string]string{mark.Reload: "Auto"})
+	h := e.Start(lab.ReloadRule("goneconfig"))
+	e.Adopted(h, namespace, "reads-it")
+	before := e.Stamps(namespace)
+	write := func(data map[string]string) {
+		config.Data = data
+		_, err := e.Admin.CoreV1().ConfigMaps(namespace).Update(t.Context(), config, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	write(nil)
+	require.Contains(t, e.HasEvent(namespace, "reads-it", "RestartHeld"), "ConfigMap/"+namespace+"/own")
+	e.Change("goneconfig", "used", "2")
+	e.Cloned("goneconfig", "used", "2")
+	e.Settled(h)
+	e.Waits(h, 1, "missing")
+	e.Restarted(namespace, before)
+	write(map[string]string{"K": "", "OTHER": ""})
+	e.Settled(h)
+	e.Restarted(namespace, before)
+	write(map[string]string{"K": "2", "OTHER": ""})
+	e.Restarted(namespace, before, "Deployment/reads-it")
+}
+
 func TestASourceMadeAnewWithTheSameDataRestartsNothing(t *testing.T) {
 	e, namespace := newStage(t, "recreated")
 	rule := strings.ReplaceAll(lab.ReloadRule("recreated"), "sync: {", "sync: {onSourceDeleted: Delete, ")

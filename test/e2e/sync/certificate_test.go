@@ -2,12 +2,8 @@ package sync
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/revisions"
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
 	"github.com/headwater-k8s/headwater/test/lab"
@@ -23,23 +20,12 @@ import (
 // soon is how far ahead the certificates of these tests become valid, or expire.
 const soon = 40 * time.Second
 
-// certificate returns one that is valid in between.
-func certificate(t *testing.T, from, to time.Time) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: from, NotAfter: to}
-	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
-	require.NoError(t, err)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-}
-
 func TestACertificateIsDeliveredAtTheTimeFromWhichItIsValid(t *testing.T) {
 	e := newEnv(t)
 	plain, kept, staged := newFleet(e, "ahead", 2, ""), newFleet(e, "aheadkept", 2, "history: 3"), newStagedIn(e, "aheadstaged", "", "")
 	fleets := []*fleet{plain, kept, staged}
 	hourAgo, hourAhead := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	first, rules := certificate(t, hourAgo, hourAhead), ""
+	first, rules := lab.Certificate(t, hourAgo, hourAhead), ""
 	for _, f := range fleets {
 		f.edit(first)
 		rules += f.rules + "  validate: [{key: k, is: Certificate, minValidity: 30m}]\n"
@@ -53,11 +39,39 @@ func TestACertificateIsDeliveredAtTheTimeFromWhichItIsValid(t *testing.T) {
 	}
 
 	from := time.Now().Add(soon).Truncate(time.Second)
-	next, said := certificate(t, from, from.Add(30*time.Minute)), from.UTC().Format(time.RFC3339) // just enough, at first
+	next, said := lab.Certificate(t, from, from.Add(30*time.Minute)), from.UTC().Format(time.RFC3339) // just enough, at first
 	for _, f := range fleets {
 		f.edit(next)
 	}
 	require.Contains(t, e.HasEvent("ahead-src", "shared", "Invalid"), said)
+	beforehand := func(condition func(context.Context) error) { // for as long as it is not valid
+		t.Helper()
+		e.Eventually(func(ctx context.Context) error {
+			err := condition(ctx)
+			if err != nil && !time.Now().Before(from) {
+				e.Inconclusive("it was valid before this was so: %v", err)
+			}
+			return err
+		})
+	}
+	beforehand(func(ctx context.Context) error {
+		status, err := lab.RuleStatus(ctx, plain.RuleStatuses(), "ahead")
+		if err != nil {
+			return err
+		}
+		problems := fmt.Sprint(status.Status.Problems)
+		return lab.ErrorIf(!strings.Contains(problems, said), "the RuleStatus says %s", problems)
+	})
+	for _, f := range fleets[1:] {
+		beforehand(func(context.Context) error {
+			revision := f.Revision(f.prefix, "2")
+			if revision == nil {
+				return errors.New("there is no revision yet")
+			}
+			reason := revision.Annotations[mark.Reason]
+			return lab.ErrorIf(!strings.Contains(reason, said), "the revision says %s", reason)
+		})
+	}
 	for _, f := range fleets[1:] {
 		require.Contains(t, e.HasEvent(f.prefix+"-src", "shared", "DeliveryHeld"), said)
 		user := f.approver()
@@ -81,7 +95,7 @@ func TestACertificateIsDeliveredAtTheTimeFromWhichItIsValid(t *testing.T) {
 
 func TestWhatExpiresAfterItWasWrittenIsRepairedAndSaid(t *testing.T) {
 	f := newFleet(newEnv(t), "expiring", 2, "")
-	value := certificate(t, time.Now().Add(-time.Hour), time.Now().Add(soon))
+	value := lab.Certificate(t, time.Now().Add(-time.Hour), time.Now().Add(soon))
 	f.edit(value)
 	h := f.StartAlone(f.rules + "  validate: [{key: k, is: Certificate}]\n")
 	f.allHave(value)
@@ -107,7 +121,7 @@ func TestWhatExpiresAfterItWasWrittenIsRepairedAndSaid(t *testing.T) {
 	says("Expired", "has expired")
 
 	// What had expired when it was written is not delivered.
-	f.edit(certificate(t, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)))
+	f.edit(lab.Certificate(t, time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)))
 	require.Contains(t, f.HasEvent("expiring-src", "shared", "Invalid"), "has expired")
 	f.Stays(f.keep(2, value))
 }

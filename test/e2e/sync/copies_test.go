@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -127,6 +128,30 @@ func TestCopiesDoNotUseUpTheRemovalsOfTheirRule(t *testing.T) {
 	require.Regexp(t, `"level":"info",[^\n]*"msg":"clone deleted","rule":"counted","clone":"Secret/counted-3/shared"`, log)
 }
 
+func TestManyRemovalsAreToldInFewEvents(t *testing.T) {
+	f := newFleet(newEnv(t), "manifold", 12, "")
+	f.Sections = "safety: {maxDeleteFraction: 1}\n"
+	h := f.StartAlone(f.rules)
+	f.allHave("v")
+	f.Settled(h)
+	began := time.Now()
+	for i := range f.n {
+		f.patchNamespace(f.name(i), `{"metadata":{"labels":{"fleet":null}}}`)
+	}
+	for i := range f.n {
+		f.HasNone(f.name(i), "shared")
+	}
+	if took := time.Since(began); took > time.Minute {
+		f.Inconclusive("they were removed within %s", took)
+	}
+	f.HasNote(lab.Namespace, lab.Namespace, "CloneRemoved", `rule "manifold": Headwater deleted 2 more clones within a minute`)
+	told := 0
+	for i := range f.n {
+		told += len(lab.List(t, f.Admin.CoreV1().Events(f.name(i)).List, metav1.ListOptions{FieldSelector: "reason=CloneRemoved"}).Items)
+	}
+	require.Equal(t, 10, told)
+}
+
 func (e *env) patchNamespace(name, patch string) {
 	e.Helper()
 	_, err := e.Admin.CoreV1().Namespaces().Patch(e.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
@@ -227,6 +252,31 @@ func TestARecreatedCloneNamesItsPlace(t *testing.T) {
 	require.Equal(t, "recreated-a/shared", clone.Annotations[mark.Target])
 	copied := e.creates(e.copyOf("recreated-a", "shared", "recreated-other", "shared"), "kubectl-create")
 	e.Stays(e.remain(copied))
+}
+
+func TestAFullQuotaKeepsAnImmutableCloneUntilSomebodyMakesRoom(t *testing.T) {
+	e := newEnv(t)
+	e.Namespaces("room-src", "room-a")
+	create := func(value string) {
+		source := lab.Secret("room-src", "shared", map[string]string{"k": value})
+		source.Immutable = ptr.To(true)
+		e.Create("room-src", source)
+	}
+	create("v")
+	h := e.Start(lab.Rule("room", "sync: {namespaces: {include: [room-a]}}"))
+	e.HasClone("room-a", "shared", map[string]string{"k": "v"})
+	e.Settled(h)
+	e.NoMoreSecretsThan("room-a", 1)
+	require.NoError(t, e.Admin.CoreV1().Secrets("room-src").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	create("w")
+	failed := e.HasEvent("room-a", "shared", "CloneFailed")
+	require.Contains(t, failed, "exceeded quota")
+	require.Contains(t, failed, "raise it or delete the object yourself")
+	e.Stays(func(context.Context) error {
+		return lab.SameData(e.Get("room-a", "shared"), map[string]string{"k": "v"})
+	})
+	require.NoError(t, e.Admin.CoreV1().Secrets("room-a").Delete(t.Context(), "shared", metav1.DeleteOptions{}))
+	e.HasClone("room-a", "shared", map[string]string{"k": "w"})
 }
 
 // Invariant 2, for the clones of builds that did not name the place.

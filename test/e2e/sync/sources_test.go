@@ -115,6 +115,10 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 	create("refuse-src", "copied", func(s *corev1.Secret) {
 		mark.Stamp(&s.ObjectMeta, mark.Clone{Rule: "r", Source: object.Ref{Kind: object.Secret, Namespace: "refuse-first", Name: "first"}})
 	})
+	create("refuse-src", "older", func(s *corev1.Secret) { // as a build wrote it that did not name the place
+		mark.Stamp(&s.ObjectMeta, mark.Clone{Rule: "r", Source: object.Ref{Kind: object.Secret, Namespace: "refuse-first", Name: "first"}})
+		delete(s.Annotations, mark.Target)
+	})
 	create(metav1.NamespaceSystem, "refuse-system", func(*corev1.Secret) {})
 	create(lab.Namespace, "refuse-own", func(*corev1.Secret) {})
 	create(metav1.NamespaceSystem, "refuse-allowed", func(*corev1.Secret) {})
@@ -125,7 +129,7 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
   sync: {namespaces: {include: [refuse-a]}%s}
 `, name, namespace, name, source, target)
 	}
-	h := e.Start(rule("refuse-src", "release", "", "") + rule("refuse-src", "bootstrap", "", "") + rule("refuse-src", "copied", "", "") +
+	h := e.Start(rule("refuse-src", "release", "", "") + rule("refuse-src", "bootstrap", "", "") + rule("refuse-src", "copied", "", "") + rule("refuse-src", "older", "", "") +
 		rule("refuse-src", "large", "", `, target: {copyAnnotations: ["*"], annotations: {more: "`+strings.Repeat("y", 100<<10)+`"}}`) +
 		rule(metav1.NamespaceSystem, "refuse-system", "", "") + rule(lab.Namespace, "refuse-own", "", "") +
 		rule(metav1.NamespaceSystem, "refuse-allowed", ", allowSystemNamespace: true", ""))
@@ -133,6 +137,7 @@ func TestWhatMustNotLeaveItsNamespaceIsRefused(t *testing.T) {
 		{"refuse-src", "release", "ForbiddenType", "Helm"},
 		{"refuse-src", "bootstrap", "ForbiddenType", "bootstrap token"},
 		{"refuse-src", "copied", "SourceIsClone", "a clone, of Secret/refuse-first/first"},
+		{"refuse-src", "older", "SourceIsClone", "a clone, of Secret/refuse-first/first"},
 		{"refuse-src", "large", "TooLarge", "bytes of annotations"},
 		{metav1.NamespaceSystem, "refuse-system", "SystemNamespace", "allowSystemNamespace: true"},
 		{lab.Namespace, "refuse-own", "OwnNamespace", "move the source to another namespace"},

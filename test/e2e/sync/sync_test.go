@@ -158,10 +158,13 @@ func TestOnConflictTakesOverWhatTheRuleSays(t *testing.T) {
 	e.Namespaces("adopt-src", "adopt-equal", "adopt-differs", "over-differs", "over-typed")
 	data := map[string]string{"username": "u", "password": "p"}
 	e.Secret("adopt-src", "shared", data)
-	equal := e.Secret("adopt-equal", "shared", data)
-	for _, name := range []string{"adopt-differs", "over-differs"} {
-		e.Secret(name, "shared", map[string]string{"username": "theirs"})
+	const applied = "kubectl.kubernetes.io/last-applied-configuration"
+	for namespace, values := range map[string]map[string]string{"adopt-equal": data, "adopt-differs": {"username": "theirs"}, "over-differs": {"username": "theirs"}} {
+		theirs := lab.Secret(namespace, "shared", values)
+		theirs.Annotations = map[string]string{applied: `{"data":{"username":"dGhlaXJz"}}`, "team": "a"}
+		e.Create(namespace, theirs)
 	}
+	equal := e.Get("adopt-equal", "shared")
 	typed := lab.Secret("over-typed", "shared", data)
 	typed.Type = corev1.SecretTypeBasicAuth
 	e.Create("over-typed", typed)
@@ -186,6 +189,11 @@ func TestOnConflictTakesOverWhatTheRuleSays(t *testing.T) {
 		return nil
 	})
 	require.Equal(t, equal.UID, e.Get("adopt-equal", "shared").UID, "adopted in place")
+	for _, namespace := range []string{"adopt-equal", "over-differs"} {
+		taken := e.Get(namespace, "shared").Annotations
+		require.Equal(t, "a", taken["team"])
+		require.NotContains(t, taken, applied, "it has a value")
+	}
 	require.Contains(t, e.HasEvent("adopt-differs", "shared", "Conflict"), "differs from the source")
 	require.NoError(t, lab.SameData(e.Get("adopt-differs", "shared"), map[string]string{"username": "theirs"}))
 	e.Settled(h)

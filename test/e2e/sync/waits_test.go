@@ -14,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/headwater-k8s/headwater/internal/mark"
 	"github.com/headwater-k8s/headwater/internal/rulestatus"
+	"github.com/headwater-k8s/headwater/test/cluster"
 	"github.com/headwater-k8s/headwater/test/lab"
 )
 
@@ -183,6 +185,62 @@ func TestWhatSomebodyDeletesOrPrunesDoesNotWait(t *testing.T) {
 	f.Secret("immediate-src", "shared", map[string]string{"k": "w"})
 	f.allHave("w") // recreated, since an immutable object cannot be changed
 	require.NotEqual(t, before, f.Get(f.name(0), "shared").UID)
+
+	other := newFleet(f.env, "immediate-too", 2, "removeAfter: 24h")
+	f.ConfigFile(f.rules + other.rules)
+	other.allHave("v")
+	kept := lab.OneRule("kept")
+	file, begin := f.ConfigFile(kept), f.Cluster.Mark()
+	f.HasMetric(h, 4, "headwater_sync_clones", map[string]string{"rule": "(former)", "state": "retained"})
+	user := f.approver()
+	f.Grant("", "headwater-inspect", user)
+	_, problem, exit := f.Command(user, "prune", "immediate", "--yes", "--config", file)
+	require.Zero(t, exit, problem)
+	f.gone()
+	_, problem, exit = f.Command(user, "release", "immediate-too", "--yes", "--config", file)
+	require.Zero(t, exit, problem)
+	for i := range other.n {
+		require.Empty(t, mark.Ours(f.Get(other.name(i), "shared").Labels))
+	}
+	waited, err := f.Cluster.Since(t.Context(), begin, func(r cluster.Request) bool { return r.IsWrite() && r.Name == "headwater-removals" })
+	require.NoError(t, err)
+	require.Empty(t, waited, "what is to wait is recorded")
+}
+
+// The shortest wait that nobody asked for.
+func TestWithoutAWordClonesAreDeletedAfterHalfAMinute(t *testing.T) {
+	const wait = 30 * time.Second
+	e := newEnv(t)
+	unsaid, removed, said := newFleet(e, "unsaid", 2, ""), newFleet(e, "unsaid-rule", 2, "onRuleRemoved: Delete"), newFleet(e, "said", 2, "removeAfter: 10m")
+	h := e.StartAlone(unsaid.rules + removed.rules + said.rules)
+	for _, f := range []*fleet{unsaid, removed, said} {
+		f.allHave("v")
+	}
+	e.Settled(h)
+
+	t.Log("a rule that is back in time")
+	same, away := removed.uids(), time.Now()
+	e.ConfigFile(unsaid.rules + said.rules)
+	e.HasMetric(h, 1, "headwater_config_reloads_total", map[string]string{"result": "applied"})
+	e.ConfigFile(unsaid.rules + removed.rules + said.rules)
+	e.HasMetric(h, 2, "headwater_config_reloads_total", map[string]string{"result": "applied"})
+	if time.Since(away) > wait {
+		e.Inconclusive("the rule was away for %s", time.Since(away))
+	}
+	e.Stays(same)
+
+	begin, away := e.Cluster.Mark(), time.Now()
+	unsaid.label(0, "null")
+	unsaid.label(1, "null")
+	e.ConfigFile(unsaid.rules + said.rules)
+	unsaid.gone()
+	removed.gone()
+	deleted, err := e.Cluster.Since(t.Context(), begin, func(r cluster.Request) bool { return r.Verb == "delete" && r.Resource == "secrets" && lab.Works(r) })
+	require.NoError(t, err)
+	require.Len(t, deleted, 4)
+	for _, request := range deleted {
+		require.GreaterOrEqual(t, request.Time.Sub(away), wait, "%s/%s", request.Namespace, request.Name)
+	}
 }
 
 func TestAnApprovalOfWhatIsHeldLeavesWhatWaits(t *testing.T) {
