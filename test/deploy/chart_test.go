@@ -109,7 +109,8 @@ func TestTheChartGrantsNoSecretsIfTheValuesSaySo(t *testing.T) {
 
 // The end-to-end tests upgrade to this one.
 func TestTheChartGuardsTheMetrics(t *testing.T) {
-	requireFile(t, "testdata/metrics-auth.golden.yaml", template(t, "--skip-tests", "--set", "metrics.auth=true"))
+	requireFile(t, "testdata/metrics-auth.golden.yaml", template(t, "--skip-tests", "--set", "metrics.auth=true",
+		"--set", "guard.writers={system:serviceaccount:default:deployer}"))
 }
 
 func TestTheKustomizeBaseIsWhatTheChartRenders(t *testing.T) {
